@@ -1,0 +1,248 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Key is an entry's primary key: <source>#<account or ->#<event id>.
+type Key string
+
+// Status says where an entry is in its life; see the package documentation for the transitions.
+type Status string
+
+// The statuses.
+const (
+	Recorded   Status = "recorded"
+	Processing Status = "processing"
+	Done       Status = "done"
+	Skipped    Status = "skipped"
+	Parked     Status = "parked"
+)
+
+// Settled reports whether nothing more happens to the entry by itself.
+func (s Status) Settled() bool { return s == Done || s == Skipped || s == Parked }
+
+// Origin says how an event came to us.
+type Origin string
+
+// The origins.
+const (
+	Webhook  Origin = "webhook"
+	Backfill Origin = "backfill"
+)
+
+// Class says what kind of trouble ended an attempt. It is stored, logged and filtered by.
+type Class string
+
+// The classes.
+const (
+	ClassError     Class = "error"     // a plain error of a handler; charged
+	ClassPanic     Class = "panic"     // charged
+	ClassDecode    Class = "decode"    // the payload does not decode; permanent
+	ClassLease     Class = "lease"     // the lease ran out: the process died or stalled; charged
+	ClassPermanent Class = "permanent" // the handler said so
+	ClassTooLarge  Class = "too_large" // more effects than one transaction takes; permanent
+	ClassRetry     Class = "retry"     // the handler asked to come again; uncharged
+	ClassOutage    Class = "outage"    // a dependency is down; uncharged, parks after 24 hours
+	ClassPointer   Class = "pointer"   // the message could not be understood
+	ClassCodec     Class = "codec"     // the stored body cannot be unpacked
+)
+
+// Step is one handler's outcome within an entry.
+type Step struct {
+	Outcome  Status // Done, Skipped or Parked; empty while open
+	Attempts int    // charged attempts
+	Class    Class  // of the last failure
+	Error    string // of the last failure
+}
+
+// Replayed says who asked for a replay, when and why.
+type Replayed struct {
+	By, Why string
+	AtMS    int64
+	Handler string // one handler only; empty: all that are not settled, or all when asked again
+}
+
+// Entry is one event in the ledger. Times are in the unit their name says.
+type Entry struct {
+	Key        Key
+	EventID    string // the last part of Key
+	Status     Status
+	Type       string
+	CreatedS   int64
+	Account    string // empty: the platform's own
+	Livemode   bool
+	APIVersion string
+	ObjectID   string
+	Group      string
+	Origin     Origin
+
+	Body  []byte // the exact bytes received; nil where they were not asked for
+	Codec string // how Body is packed in the table
+
+	RecordedMS, SettledMS int64
+	Token                 string
+	Generation            int64
+	LeaseUntilMS          int64
+	Attempts              int
+	Steps                 map[string]Step
+	Suspect               bool
+	LastError             string
+	Class                 Class
+	FirstWaitMS           int64
+	WaitsOn               string // the dependency FirstWaitMS is about
+	Open                  string
+	Sweeps                int
+	SweptMS               int64
+	Replay                int
+	Replays               []Replayed
+	DeleteAfterS          int64
+}
+
+// Recording is what Record stores.
+type Recording struct {
+	Key        Key
+	Type       string
+	CreatedS   int64
+	Account    string
+	Livemode   bool
+	APIVersion string
+	ObjectID   string
+	Group      string
+	Origin     Origin
+	Body       []byte
+	Token      string // of this delivery; unique
+}
+
+// Recorded says what Record found: New means the entry is this delivery's own (just written, or written before by
+// the same token, its reply having been lost). Otherwise Entry is the one already there, without its body.
+type RecordResult struct {
+	New   bool
+	Entry Entry
+}
+
+// Claiming asks for one entry.
+type Claiming struct {
+	Key   Key
+	Token string // message id and receive count: unique for each receive
+	Until time.Time
+
+	// Suspect is set when the caller runs a suspect alone in its turn: the entry SuspectError returned. Without it,
+	// a suspect is not claimed.
+	Suspect *Entry
+}
+
+// Claim is the right to work on an entry until its lease ends. Every later write names Generation.
+type Claim struct {
+	Entry      Entry // with Body
+	Generation int64
+	Until      time.Time
+	Token      string
+}
+
+// Write is one effect row in the transaction that marks a step: a plain conditional write, in terms no SDK owns.
+// Values are string, bool, int, int64, []byte, []any, map[string]any or nil for NULL.
+type Write struct {
+	Table string            // physical name
+	Key   map[string]string // key attributes
+	Set   map[string]any    // attributes to set; the empty string in an index key must be left out by the caller
+	Add   map[string]int64  // numbers to add
+	// Expect holds attribute values that must be as given for the write to be applied; nil: the attribute is absent.
+	Expect map[string]any
+	// Newer, when set, applies the write only where the stored value of the attribute is absent or less.
+	Newer *Newer
+	// Delete removes the row instead of setting anything.
+	Delete bool
+}
+
+// Newer guards a write by a version that sorts as text.
+type Newer struct {
+	Attribute string
+	Value     string
+}
+
+// Commit is the transaction that applies a step's effects and marks it, once.
+type Commit struct {
+	Handler     string
+	Step        Step
+	Composition int // 0, 1, ... : which composition of this attempt's effects
+	Writes      []Write
+}
+
+// Settlement ends an entry's life, or this part of it.
+type Settlement struct {
+	Status Status          // Done, Skipped or Parked
+	Steps  map[string]Step // outcomes not yet marked by a Commit
+	Class  Class           // for Parked (and the reason class of Skipped)
+	Error  string          // for Parked; for Skipped the reason
+	Charge bool            // whether this attempt is charged
+}
+
+// Releasing hands an entry back, to be claimed again later.
+type Releasing struct {
+	Steps   map[string]Step
+	Charge  bool
+	Class   Class
+	Error   string
+	WaitsOn string // dependency waited for; sets first_wait_ms when it is not set for it already
+	Suspect bool   // keep the mark: the claim was handed back unrun
+}
+
+// Replaying asks for another run. It is a compare-and-set on (From, Replay), so that a lost reply does not replay
+// twice.
+type Replaying struct {
+	Key     Key
+	From    Status
+	Replay  int // the number seen; it becomes Replay+1
+	Token   string
+	By, Why string
+	Handler string // run one handler only
+}
+
+// Errors of the store. Those with an entry are types: a failed condition returns the item it saw.
+var (
+	// ErrNotFound says that there is no such entry, or only one past its time to live.
+	ErrNotFound = errors.New("no such entry")
+	// ErrLeaseLost says that the entry is no longer under the caller's generation: stop, and write nothing more.
+	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrTooLarge says that a body does not fit an item.
+	ErrTooLarge = errors.New("the event does not fit a ledger item")
+	// ErrCodec says that a stored body cannot be unpacked.
+	ErrCodec = errors.New("the stored body cannot be unpacked")
+	// ErrConflict says that a replay or discard met an entry in another state or at another replay number.
+	ErrConflict = errors.New("the entry has moved on")
+	// ErrUncommitted says that a transaction met a conflict or was throttled: again, with jitter, uncharged.
+	ErrUncommitted = errors.New("the transaction met a conflict or was throttled")
+)
+
+// HeldError says that another claim's lease is live.
+type HeldError struct{ Until time.Time }
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("another claim holds the entry until %s", e.Until.UTC().Format(time.RFC3339))
+}
+
+// SuspectError says that the last attempt ended by its lease running out: claim it alone, when its turn comes.
+type SuspectError struct{ Entry Entry }
+
+func (e *SuspectError) Error() string {
+	return "the entry's last attempt ended by its lease running out"
+}
+
+// SettledError says that the entry is settled already.
+type SettledError struct{ Entry Entry }
+
+func (e *SettledError) Error() string { return "the entry is already " + string(e.Entry.Status) }
+
+// StaleError says that guarded writes of a Commit were decided from rows that have moved on. Writes are indexes into
+// Commit.Writes; Newer tells for each whether its Newer guard failed (drop that effect) or its Expect (decide again).
+type StaleError struct {
+	Writes []int
+	Newer  []bool
+}
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("%d effects were decided from rows that have moved on", len(e.Writes))
+}
