@@ -1,0 +1,44 @@
+# Every target works from a fresh clone with Go alone; those for the cloud also want Node.
+FUNCTIONS := receiver processor reconciler
+VERSION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+# -buildid= and -trimpath: unchanged code gives an unchanged binary, whoever builds it, so its asset hash stays.
+# lambda.norpc leaves out the RPC server of the go1.x runtime, which provided.al2023 does not use.
+GOBUILD   := go build -tags lambda.norpc -trimpath -buildvcs=false -ldflags "-s -w -buildid="
+BACKSTOP  := go run ./internal/cmd/backstop
+# The race detector wants a C compiler; without one the tests run all the same.
+RACE      := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
+TEST_REPORT ?= dist/test.json
+
+.PHONY: help dev build test lint bench generate clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+dev: ## run everything on this machine
+	$(BACKSTOP) dev
+
+build: ## build the functions for AWS Lambda (linux/arm64) into dist/
+	@for f in $(FUNCTIONS); do \
+		GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GOBUILD) -o dist/$$f/bootstrap ./functions/$$f || exit 1; done
+	@ls -l dist/*/bootstrap
+
+test: ## run every test
+	@mkdir -p $(dir $(TEST_REPORT))
+	@[ -n "$(RACE)" ] || echo "no C compiler: the tests run without the race detector"
+	go tool gotestsum --format pkgname --jsonfile $(TEST_REPORT) -- $(RACE) $$(go list ./... | grep -v /infra)
+	go tool gotestsum --format pkgname --jsonfile $(TEST_REPORT).infra -- ./infra/...
+	@cat $(TEST_REPORT).infra >> $(TEST_REPORT) && rm $(TEST_REPORT).infra
+
+lint: ## check format, vet and staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+
+bench: ## measure speed and size
+	go test -run '^$$' -bench . -benchmem ./internal/...
+
+generate: ## make the generated files again: dictionary, samples, stories
+	go generate ./...
+
+clean: ## remove what was built
+	rm -rf dist cdk.out
