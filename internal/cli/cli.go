@@ -1,0 +1,96 @@
+// Package cli is the command a person types: it parses flags, calls a use case, and prints for people on a terminal
+// or, with --json, for machines.
+//
+// Exit codes: 0 all well; 1 the command did its work and found trouble, or failed; 2 it was called wrongly.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"backstop/internal/config"
+)
+
+// Streams are where a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// env is what every command shares.
+type env struct {
+	Streams
+	vars config.Vars
+	json bool
+	now  func() time.Time
+}
+
+// Run executes the command line and returns the exit code.
+func Run(ctx context.Context, args []string, streams Streams, vars config.Vars) int {
+	e := &env{Streams: streams, vars: vars, now: time.Now}
+	root := newRoot(e)
+	root.SetArgs(args)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	err := root.ExecuteContext(ctx)
+	switch usage := (*usageError)(nil); {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintf(streams.Err, "backstop: %v\nSee '%s --help'.\n", err, usage.command)
+		return 2
+	case errors.Is(err, errFindings):
+		return 1
+	default:
+		fmt.Fprintf(streams.Err, "backstop: %v\n", err)
+		return 1
+	}
+}
+
+func newRoot(e *env) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "backstop",
+		Short:         "Receive every Stripe event once, in order, and know what became of it",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       config.Release,
+	}
+	root.PersistentFlags().BoolVar(&e.json, "json", false, "print for machines")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
+	root.AddCommand(newDev(e), newSend(e), newEvents(e))
+	return root
+}
+
+// errFindings ends a command that has already printed what it found wrong.
+var errFindings = errors.New("the command found trouble")
+
+// usageError is a command line that cannot be run.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (u *usageError) Error() string { return u.err.Error() }
+func (u *usageError) Unwrap() error { return u.err }
+
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
+}
+
+// printJSON writes one value as one line.
+func (e *env) printJSON(value any) error { return json.NewEncoder(e.Out).Encode(value) }
+
+// terminal reports whether w is one: colour and progress bars are for terminals only.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"backstop/internal/config"
+)
+
+// devFile is where a running `backstop dev` says how to reach it, below the folder it was started in. Commands
+// started in the same folder find it there, unless the environment names other resources.
+const devFile = ".backstop/dev.json"
+
+// devTarget is the content of devFile.
+type devTarget struct {
+	PID         int               `json:"pid"`
+	Endpoint    string            `json:"endpoint"` // of the webhook
+	AWSEndpoint string            `json:"aws_endpoint"`
+	Region      string            `json:"region"`
+	Environment map[string]string `json:"environment"`
+}
+
+func (d devTarget) save() error {
+	text, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(devFile), 0o755); err != nil {
+		return fmt.Errorf("make the folder of %s: %w", devFile, err)
+	}
+	// The signing secret is in it: a laptop's own, but nobody else's business.
+	if err := os.WriteFile(devFile, text, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", devFile, err)
+	}
+	return nil
+}
+
+// readDevTarget returns nil when nothing says that a local stack runs.
+func readDevTarget() (*devTarget, error) {
+	text, err := os.ReadFile(devFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", devFile, err)
+	}
+	var d devTarget
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("read %s: %w (remove it and start `backstop dev` again)", devFile, err)
+	}
+	return &d, nil
+}
+
+// target is the deployment a command talks to.
+type target struct {
+	config.Settings
+	AWS   aws.Config
+	Local *devTarget // nil: AWS
+}
+
+// target finds the deployment: the one the environment names, else the local stack running in this folder. required
+// are the variables the command cannot do without.
+func (e *env) target(ctx context.Context, required ...string) (*target, error) {
+	vars := e.vars
+	var local *devTarget
+	if _, named := vars(config.LedgerTable); !named {
+		d, err := readDevTarget()
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			return nil, fmt.Errorf("no deployment: start one with `backstop dev` in this folder, or set %s and the other names of a deployed stack (its output Environment lists them)", config.LedgerTable)
+		}
+		local = d
+		vars = func(name string) (string, bool) {
+			if value, ok := e.vars(name); ok {
+				return value, ok
+			}
+			value, ok := d.Environment[name]
+			return value, ok
+		}
+	}
+	settings, err := config.Read(vars, required...)
+	if err != nil {
+		return nil, fmt.Errorf("read the settings: %w", err)
+	}
+	var cfg aws.Config
+	if local != nil {
+		cfg = localAWS(local.AWSEndpoint, local.Region)
+	} else if cfg, err = awsconfig.LoadDefaultConfig(ctx); err != nil {
+		return nil, fmt.Errorf("load the AWS configuration: %w", err)
+	}
+	return &target{Settings: settings, AWS: cfg, Local: local}, nil
+}
+
+// localAWS reaches a local AWS over its socket. Its credentials are for show: nothing there checks them.
+func localAWS(endpoint, region string) aws.Config {
+	return aws.Config{
+		Region:       region,
+		BaseEndpoint: &endpoint,
+		Credentials:  credentials.NewStaticCredentialsProvider("operator", "local", ""),
+	}
+}
