@@ -13,7 +13,10 @@ package handler
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -36,15 +39,42 @@ type Event struct {
 	Replay  int // replay number
 	Attempt int // charged attempts before this one
 
-	keys func(step string) string
+	// Run is how many times the event was started over on purpose (a replay of one that was done). It is part of
+	// the idempotency keys.
+	Run int
+
+	// Handler is the name of the handler that runs; it is part of the idempotency keys.
+	Handler string
 }
 
-// IdempotencyKey is the key an outside call of this step carries. It is the same over all retries of the event and
-// new with every replay of a settled one.
-func (e Event) IdempotencyKey(step string) string { return e.keys(step) }
+// IdempotencyKey is the key the outside call named step carries. It is the same over all retries of the event, and
+// over replays of a parked one, whose steps go on where they stopped; a replay of one that was done starts over and
+// has new keys.
+//
+// Stripe stores the first answer under a key, even a 500 (Stripe API Reference, "Idempotent requests"). After one,
+// read the object and continue from what it says, or call again under NextIdempotencyKey.
+func (e Event) IdempotencyKey(step string) string { return e.key(step, e.Run) }
 
-// Func handles one type of event, whose object decodes to T. It must return when ctx ends, which is before the lease
-// does.
+// NextIdempotencyKey is the key the step would have if the event were started over: for a call whose stored answer
+// is a 500 that, as the object shows, had no effect.
+func (e Event) NextIdempotencyKey(step string) string { return e.key(step, e.Run+1) }
+
+// key is readable up to the step and hashed when it would be longer than the 255 characters Stripe takes.
+func (e Event) key(step string, run int) string {
+	text := fmt.Sprintf("%s/%s/%s/%d", e.Key, e.Handler, step, run)
+	if len(text) <= maxIdempotencyKey {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+// maxIdempotencyKey is the longest key Stripe accepts (Stripe API Reference, "Idempotent requests").
+const maxIdempotencyKey = 255
+
+// Func handles one type of event, whose object decodes to T: stripe-go's type for it, or json.RawMessage for any. A
+// thin event carries no object: object is then nil. It must return when ctx ends, which is before the lease does; one
+// that is still running when the batch's answer is due ends the process.
 type Func[T any] func(ctx context.Context, event Event, object *T) ([]Effect, error)
 
 // Handler is one registered function.
