@@ -1,13 +1,15 @@
 package ledger
 
 import (
-	"errors"
-	"fmt"
+	"strings"
 	"time"
 )
 
 // Key is an entry's primary key: <source>#<account or ->#<event id>.
 type Key string
+
+// EventID is the last part of the key.
+func (k Key) EventID() string { return string(k[strings.LastIndexByte(string(k), '#')+1:]) }
 
 // Status says where an entry is in its life; see the package documentation for the transitions.
 type Status string
@@ -48,6 +50,7 @@ const (
 	ClassOutage    Class = "outage"    // a dependency is down; uncharged, parks after 24 hours
 	ClassPointer   Class = "pointer"   // the message could not be understood
 	ClassCodec     Class = "codec"     // the stored body cannot be unpacked
+	ClassDiscarded Class = "discarded" // a person settled a parked entry as skipped
 )
 
 // Step is one handler's outcome within an entry.
@@ -63,6 +66,7 @@ type Replayed struct {
 	By, Why string
 	AtMS    int64
 	Handler string // one handler only; empty: all that are not settled, or all when asked again
+	Token   string // of the replay's write
 }
 
 // Entry is one event in the ledger. Times are in the unit their name says.
@@ -82,7 +86,8 @@ type Entry struct {
 	Body  []byte // the exact bytes received; nil where they were not asked for
 	Codec string // how Body is packed in the table
 
-	RecordedMS, SettledMS int64
+	RecordedMS, SettledMS int64 // RecordedMS: when the entry became to do, by its first record or its last replay
+	FirstRecordedMS       int64 // when it was accepted; equal to RecordedMS unless it was replayed
 	Token                 string
 	Generation            int64
 	LeaseUntilMS          int64
@@ -116,7 +121,7 @@ type Recording struct {
 	Token      string // of this delivery; unique
 }
 
-// Recorded says what Record found: New means the entry is this delivery's own (just written, or written before by
+// RecordResult says what Record found: New means the entry is this delivery's own (just written, or written before by
 // the same token, its reply having been lost). Otherwise Entry is the one already there, without its body.
 type RecordResult struct {
 	New   bool
@@ -201,48 +206,18 @@ type Replaying struct {
 	Handler string // run one handler only
 }
 
-// Errors of the store. Those with an entry are types: a failed condition returns the item it saw.
-var (
-	// ErrNotFound says that there is no such entry, or only one past its time to live.
-	ErrNotFound = errors.New("no such entry")
-	// ErrLeaseLost says that the entry is no longer under the caller's generation: stop, and write nothing more.
-	ErrLeaseLost = errors.New("the lease is lost")
-	// ErrTooLarge says that a body does not fit an item.
-	ErrTooLarge = errors.New("the event does not fit a ledger item")
-	// ErrCodec says that a stored body cannot be unpacked.
-	ErrCodec = errors.New("the stored body cannot be unpacked")
-	// ErrConflict says that a replay or discard met an entry in another state or at another replay number.
-	ErrConflict = errors.New("the entry has moved on")
-	// ErrUncommitted says that a transaction met a conflict or was throttled: again, with jitter, uncharged.
-	ErrUncommitted = errors.New("the transaction met a conflict or was throttled")
-)
-
-// HeldError says that another claim's lease is live.
-type HeldError struct{ Until time.Time }
-
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("another claim holds the entry until %s", e.Until.UTC().Format(time.RFC3339))
+// Open is an entry in the sparse index of what is not settled: only its keys are projected.
+type Open struct {
+	Key        Key
+	RecordedMS int64
 }
 
-// SuspectError says that the last attempt ended by its lease running out: claim it alone, when its turn comes.
-type SuspectError struct{ Entry Entry }
+// Cursor says where a listing goes on. It is text without a meaning of its own, safe to store; empty is the start
+// when given and the end when returned.
+type Cursor string
 
-func (e *SuspectError) Error() string {
-	return "the entry's last attempt ended by its lease running out"
-}
-
-// SettledError says that the entry is settled already.
-type SettledError struct{ Entry Entry }
-
-func (e *SettledError) Error() string { return "the entry is already " + string(e.Entry.Status) }
-
-// StaleError says that guarded writes of a Commit were decided from rows that have moved on. Writes are indexes into
-// Commit.Writes; Newer tells for each whether its Newer guard failed (drop that effect) or its Expect (decide again).
-type StaleError struct {
-	Writes []int
-	Newer  []bool
-}
-
-func (e *StaleError) Error() string {
-	return fmt.Sprintf("%d effects were decided from rows that have moved on", len(e.Writes))
+// Counts are what the alarms read.
+type Counts struct {
+	Todo, Parked int
+	OldestTodoMS int64 // RecordedMS of the oldest entry to do; 0 without one
 }
