@@ -194,9 +194,9 @@ func (o *object) clone() *object { return clone(o).(*object) }
 func clone(v any) any {
 	switch v := v.(type) {
 	case *object:
-		c := &object{fields: make([]field, len(v.fields))}
-		for i, f := range v.fields {
-			c.fields[i] = field{f.key, clone(f.value)}
+		c := &object{} // fields stay nil without any, as parse leaves them: DeepEqual tells nil from empty
+		for _, f := range v.fields {
+			c.fields = append(c.fields, field{f.key, clone(f.value)})
 		}
 		return c
 	case []any:

@@ -33,6 +33,7 @@ type world struct {
 	// requestID and key are those of the API request that causes what happens
 	// now; both empty while Stripe itself acts (renewals, dunning).
 	requestID, key string
+	sent           int // messages sent to the queue
 }
 
 // symbolic mints ids that a reader can follow: prefix, tag, running number.
@@ -82,6 +83,9 @@ func base62(seed string, n int) string {
 // wait lets time pass.
 func (w *world) wait(d time.Duration) { w.now += int(d / time.Second) }
 
+// toRenewal lets time pass to the end of a subscription's period.
+func (w *world) toRenewal(sub *object) { w.now = sub.num("items.data.0.current_period_end") }
+
 const (
 	second = time.Second
 	minute = time.Minute
@@ -92,9 +96,8 @@ const (
 // request says that what follows is caused by an API request of the account.
 func (w *world) request() {
 	w.requestID = w.mint("req")
-	h := sha256.Sum256([]byte(w.requestID))
-	w.key = fmt.Sprintf("%x-%x-4%x-a%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
-	w.key = w.key[:14] + w.key[14:18] + w.key[19:23] + w.key[24:] // 8-4-4-4-12
+	h := fmt.Sprintf("%x", sha256.Sum256([]byte(w.requestID)))
+	w.key = strings.Join([]string{h[:8], h[8:12], "4" + h[13:16], "a" + h[17:20], h[20:32]}, "-")
 }
 
 // unprompted says that what follows is Stripe's own doing.

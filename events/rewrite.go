@@ -1,0 +1,208 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// idPattern finds the ids that change from one event to the next. Kinds that
+// are a seller's set-up (price, prod, feat, acct, pmc, we) are left out.
+var idPattern = regexp.MustCompile(
+	`\b(?:evt|cus|sub|sub_sched|si|in|upcoming_in|il|ii|inpay|pi|ch|py|re|pyr|du|dp|txn|pm|src|card|cs|txi|ent|po|ba|seti|setatt|payatt|req|mtr|cn|di|clock)` +
+		`(?:_test|_live)?_[A-Za-z0-9]{8,}`)
+
+// isTime says whether a number under this key is a time, in unix seconds.
+func isTime(key string) bool {
+	switch key {
+	case "created", "start", "end", "start_date", "billing_cycle_anchor", "next_payment_attempt", "arrival_date", "available_on", "due_by", "due_date",
+		"subscription_proration_date", "next_pending_invoice_item_invoice", "cancel_at":
+		return true
+	}
+	return strings.HasSuffix(key, "_at") || strings.HasSuffix(key, "_start") || strings.HasSuffix(key, "_end")
+}
+
+// rewriter replaces ids and moves times in JSON texts. What it has replaced
+// once it replaces by the same in every later text.
+type rewriter struct {
+	random   *rand.Rand
+	shift    int64  // seconds
+	customer string // what every customer id becomes, if not empty
+	ids      map[string]string
+}
+
+func newRewriter(opts FreshOptions) *rewriter {
+	return &rewriter{random: opts.random(), customer: opts.Customer, ids: map[string]string{}}
+}
+
+// become decides what one id turns into; an empty one is minted when met.
+func (r *rewriter) become(old, fresh string) {
+	if old != "" && fresh != "" {
+		r.ids[old] = fresh
+	}
+}
+
+func (r *rewriter) rewrite(text []byte) ([]byte, error) {
+	tokens, err := scan(text)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	done := 0
+	for _, t := range tokens {
+		old := text[t.start:t.end]
+		fresh := r.token(t, old)
+		if bytes.Equal(old, fresh) {
+			continue
+		}
+		out.Write(text[done:t.start])
+		out.Write(fresh)
+		done = t.end
+	}
+	out.Write(text[done:])
+	return out.Bytes(), nil
+}
+
+func (r *rewriter) token(t token, old []byte) []byte {
+	switch {
+	case old[0] == '"' && t.key == "idempotency_key" && !t.isKey:
+		return r.shuffle(old)
+	case old[0] == '"' && t.key == "created" && !t.isKey:
+		return r.shiftText(old)
+	case old[0] == '"':
+		return idPattern.ReplaceAllFunc(old, r.id)
+	case old[0] >= '1' && old[0] <= '9' && isTime(t.key):
+		if n, err := strconv.ParseInt(string(old), 10, 64); err == nil && n >= 1e9 { // less is a length of time, not a time
+			return strconv.AppendInt(nil, n+r.shift, 10)
+		}
+	}
+	return old
+}
+
+// shiftText moves the created of a thin notification.
+func (r *rewriter) shiftText(old []byte) []byte {
+	at, err := time.Parse(`"`+time.RFC3339+`"`, string(old))
+	if err != nil || r.shift == 0 {
+		return old
+	}
+	return at.Add(time.Duration(r.shift)*time.Second).UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`)
+}
+
+func (r *rewriter) id(old []byte) []byte {
+	name := string(old)
+	cut := strings.LastIndexByte(name, '_') + 1
+	prefix, body := name[:cut], name[cut:]
+	if strings.ToLower(body) == body && !strings.ContainsAny(body, "0123456789") {
+		return old // a word, such as card_declined
+	}
+	if r.customer != "" && prefix == "cus_" {
+		return []byte(r.customer)
+	}
+	fresh, ok := r.ids[name]
+	if !ok {
+		fresh = prefix + r.mint(body)
+		r.ids[name] = fresh
+	}
+	return []byte(fresh)
+}
+
+// mint makes the random part of an id as long as the old one. A leading digit
+// stays: Stripe's ids tell a generation or a region by it.
+func (r *rewriter) mint(body string) string {
+	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	b := []byte(body)
+	for i := range b {
+		if i > 0 || b[0] < '0' || b[0] > '9' {
+			b[i] = alphabet[r.random.IntN(len(alphabet))]
+		}
+	}
+	if i := len(b) - 1; b[i] > '9' { // a digit at the end, so that no id reads as a word
+		b[i] = alphabet[r.random.IntN(10)]
+	}
+	return string(b)
+}
+
+// shuffle makes another idempotency key: every hex digit of it new. The same
+// key becomes the same one, for several events can come from one request.
+func (r *rewriter) shuffle(old []byte) []byte {
+	fresh, ok := r.ids[string(old)]
+	if !ok {
+		b := bytes.Clone(old)
+		for i, c := range b {
+			if c >= '0' && c <= '9' || c >= 'a' && c <= 'f' {
+				b[i] = "0123456789abcdef"[r.random.IntN(16)]
+			}
+		}
+		fresh = string(b)
+		r.ids[string(old)] = fresh
+	}
+	return []byte(fresh)
+}
+
+// token is one scalar of a JSON text, or one key: where it stands, the key it
+// belongs to, and how many objects and lists it is inside of.
+type token struct {
+	start, end int
+	key        string
+	isKey      bool
+	depth      int
+}
+
+// scan finds all keys and scalars of one JSON text, in order.
+func scan(text []byte) ([]token, error) {
+	type level struct {
+		object, wantKey bool
+		key             string
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var tokens []token
+	var stack []level
+	for {
+		from := int(dec.InputOffset())
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			if len(tokens) == 0 {
+				return nil, errors.New("no JSON value")
+			}
+			return tokens, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if delim, ok := tok.(json.Delim); ok {
+			switch delim {
+			case '{', '[':
+				key := ""
+				if n := len(stack); n > 0 {
+					key = stack[n-1].key
+					stack[n-1].wantKey = stack[n-1].object
+				}
+				stack = append(stack, level{object: delim == '{', wantKey: delim == '{', key: key})
+			default:
+				stack = stack[:len(stack)-1]
+			}
+			continue
+		}
+		end := int(dec.InputOffset())
+		for from < end && (isSpace(text[from]) || text[from] == ',' || text[from] == ':') {
+			from++
+		}
+		t := token{start: from, end: end, depth: len(stack)}
+		if n := len(stack); n > 0 {
+			in := &stack[n-1]
+			if t.isKey = in.wantKey; t.isKey {
+				in.key, _ = tok.(string)
+			}
+			in.wantKey = in.object && !t.isKey
+			t.key = in.key
+		}
+		tokens = append(tokens, t)
+	}
+}
