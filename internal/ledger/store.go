@@ -45,7 +45,8 @@ type Option func(*Store)
 // WithRetention sets how long after it was settled an entry is kept.
 func WithRetention(d time.Duration) Option { return func(s *Store) { s.retention = d } }
 
-// WithCodec shares a codec between stores; without it New makes one, which takes milliseconds.
+// WithCodec gives the store a codec to share, or one that is not warm: who only reads needs no encoder. Without it
+// New makes one and warms it, which takes milliseconds.
 func WithCodec(c *Codec) Option { return func(s *Store) { s.codec = c } }
 
 // New returns the ledger in the table, over the client. now is the clock.
@@ -56,6 +57,7 @@ func New(client API, table string, now func() time.Time, options ...Option) *Sto
 	}
 	if s.codec == nil {
 		s.codec = NewCodec()
+		s.codec.Warm()
 	}
 	return s
 }
