@@ -9,7 +9,7 @@ import (
 
 //go:generate go run backstop/events/internal/gen -dir .
 
-//go:embed *.json lambda/*.json
+//go:embed *.json lambda/*.json stories/*.json
 var files embed.FS
 
 // APIVersion is the Stripe API version of all samples and stories.

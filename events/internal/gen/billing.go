@@ -54,6 +54,15 @@ func (w *world) card(cus *object) *object {
 	return pm
 }
 
+// bankAccount attaches a bank account, which pays with a delay of days.
+func (w *world) bankAccount(cus *object) *object {
+	pm := w.make("payment_method", "pm", "customer", cus.id(), "type", "us_bank_account",
+		"billing_details.email", cus.str("email"), "billing_details.name", cus.str("name"))
+	return pm.drop("card").add("us_bank_account", newObject("account_holder_type", "individual", "account_type", "checking",
+		"bank_name", "SAMPLE TEST BANK", "financial_connections_account", nil, "fingerprint", "b7QmLx0dRz41TfWe", "last4", "6789",
+		"networks", newObject("preferred", "ach", "supported", []string{"ach"}), "routing_number", "110000000", "status_details", newObject()))
+}
+
 // subscribe creates an incomplete subscription: nothing is paid yet.
 func (w *world) subscribe(cus *object, p price, quantity int) *object {
 	sub := w.make("subscription", "sub", "customer", cus.id(), "currency", p.currency, "start_date", w.now, "billing_cycle_anchor", w.now)

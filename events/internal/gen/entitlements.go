@@ -15,11 +15,20 @@ func (w *world) summary(cus *object) *object {
 	return w.make("active_entitlement_summary", "", "customer", cus.id(), "entitlements.url", "/v1/customer/"+cus.id()+"/entitlements")
 }
 
-// grant gives the customer of a summary exactly these features.
+// grant gives the customer of a summary exactly these features. An entitlement
+// that stays keeps its id.
 func (w *world) grant(sum *object, features ...feature) {
+	held := map[string]*object{}
+	for _, e := range (*sum.slot("entitlements.data")).([]any) {
+		held[e.(*object).str("feature")] = e.(*object)
+	}
 	list := []*object{}
 	for _, f := range features {
-		list = append(list, shape("active_entitlement").set("id", w.mint("ent_test"), "feature", f.id, "lookup_key", f.lookupKey))
+		e := held[f.id]
+		if e == nil {
+			e = shape("active_entitlement").set("id", w.mint("ent_test"), "feature", f.id, "lookup_key", f.lookupKey)
+		}
+		list = append(list, e)
 	}
 	sum.set("entitlements.data", list)
 }

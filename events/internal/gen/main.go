@@ -46,5 +46,8 @@ func files() map[string][]byte {
 	for name, invocation := range invocations() {
 		out["lambda/"+name] = text(invocation)
 	}
+	for _, s := range stories() {
+		out["stories/"+s.name+".json"] = text(told(s))
+	}
 	return out
 }

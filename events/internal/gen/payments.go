@@ -18,9 +18,17 @@ func (w *world) charge(pi, pm *object) *object {
 	amount := pi.num("amount")
 	ch := w.make("charge", "ch", "amount", amount, "currency", pi.str("currency"), "customer", *pi.slot("customer"),
 		"description", *pi.slot("description"), "payment_intent", pi.id(), "payment_method", pm.id(),
-		"billing_details", (*pm.slot("billing_details")).(*object).clone(),
-		"payment_method_details.card.amount_authorized", amount,
-		"payment_method_details.card.overcapture.maximum_amount_capturable", amount)
+		"billing_details", (*pm.slot("billing_details")).(*object).clone())
+	if pm.str("type") == "card" {
+		ch.set("payment_method_details.card.amount_authorized", amount,
+			"payment_method_details.card.overcapture.maximum_amount_capturable", amount)
+	} else {
+		ch.set("payment_method_details", newObject("type", "us_bank_account", "us_bank_account", newObject("account_holder_type", "individual",
+			"account_type", "checking", "bank_name", "SAMPLE TEST BANK", "expected_debit_date", nil, "fingerprint", "b7QmLx0dRz41TfWe",
+			"last4", "6789", "mandate", nil, "payment_reference", nil, "routing_number", "110000000")))
+		ch.set("calculated_statement_descriptor", nil, "outcome.network_status", "approved_by_network", "outcome.risk_level", "not_assessed",
+			"outcome.risk_score", nil)
+	}
 	pi.set("latest_charge", ch.id())
 	return ch
 }
