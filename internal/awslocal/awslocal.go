@@ -5,7 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"backstop/internal/awslocal/dynamodb"
 	"backstop/internal/awslocal/secretsmanager"
+	"backstop/internal/awslocal/sqs"
 )
 
 // Options configure a [Server]; all are optional.
@@ -24,15 +26,17 @@ type Options struct {
 	Observe func(call *Call, status int, body []byte)
 	// Recorder counts permissions used.
 	Recorder *Recorder
-	// DynamoDB and SQS replace the servers that New makes.
-	DynamoDB, SQS http.Handler
 }
 
-// Server is the local AWS. Make it with New.
+// Server is the local AWS. Make it with New. Its services can be looked into
+// directly; calls that faults and records should see go through the Server.
 type Server struct {
-	opts    Options
-	Secrets *secretsmanager.Server
-	lambda  atomic.Pointer[http.Handler]
+	DynamoDB *dynamodb.Server
+	SQS      *sqs.Server
+	Secrets  *secretsmanager.Server
+
+	opts   Options
+	lambda atomic.Pointer[http.Handler]
 }
 
 // SetLambda serves the Lambda API with h, a lambda.Control. It comes after New
@@ -55,19 +59,19 @@ func New(opts Options) *Server {
 		opts.BaseURL = "http://aws.local"
 	}
 	return &Server{
-		opts: opts,
-		Secrets: secretsmanager.New(secretsmanager.Options{
-			Now: opts.Now, Region: opts.Region, Account: opts.Account,
-		}),
+		opts:     opts,
+		DynamoDB: dynamodb.New(dynamodb.Options{Now: opts.Now, Region: opts.Region, Account: opts.Account}),
+		SQS:      sqs.New(sqs.Options{Now: opts.Now, BaseURL: opts.BaseURL, Region: opts.Region, Account: opts.Account}),
+		Secrets:  secretsmanager.New(secretsmanager.Options{Now: opts.Now, Region: opts.Region, Account: opts.Account}),
 	}
 }
 
 func (s *Server) handler(service string) http.Handler {
 	switch service {
 	case DynamoDB:
-		return s.opts.DynamoDB
+		return s.DynamoDB
 	case SQS:
-		return s.opts.SQS
+		return s.SQS
 	case SecretsManager:
 		return s.Secrets
 	case Lambda:

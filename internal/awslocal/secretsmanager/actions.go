@@ -62,7 +62,8 @@ func (s *Server) create(in createInput) (any, error) {
 	if in.Name == "" || len(in.Name) > 512 {
 		return nil, fail("ValidationException", "the name must have 1 to 512 characters")
 	}
-	if old := s.secrets[in.Name]; old != nil {
+	now := s.opts.Now()
+	if old := s.secrets[in.Name]; old != nil && !old.gone(now) {
 		if v := old.version(in.ClientRequestToken); v != nil && v.equals(in.value) {
 			return created(old, v.id), nil
 		}
@@ -71,7 +72,6 @@ func (s *Server) create(in createInput) (any, error) {
 		}
 		return nil, fail("ResourceExistsException", "The operation failed because the secret %s already exists.", in.Name)
 	}
-	now := s.opts.Now()
 	sec := &secret{
 		name: in.Name, arn: ARN(s.opts.Region, s.opts.Account, in.Name),
 		description: in.Description, created: now, changed: now,
@@ -111,6 +111,11 @@ func checkToken(token string) error {
 	return nil
 }
 
+// gone says that the recovery window has passed.
+func (sec *secret) gone(now time.Time) bool {
+	return !sec.deleteAfter.IsZero() && !sec.deleteAfter.After(now)
+}
+
 // find takes a name, an ARN, or an ARN without its last six characters.
 func (s *Server) find(id string, deletedToo bool) (*secret, error) {
 	sec := s.secrets[id]
@@ -121,7 +126,7 @@ func (s *Server) find(id string, deletedToo bool) (*secret, error) {
 			}
 		}
 	}
-	if sec == nil || !sec.deleteAfter.IsZero() && !sec.deleteAfter.After(s.opts.Now()) {
+	if sec == nil || sec.gone(s.opts.Now()) {
 		return nil, fail("ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
 	}
 	if !deletedToo && !sec.deleteAfter.IsZero() {
