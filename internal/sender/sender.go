@@ -26,6 +26,7 @@ import (
 type Event struct {
 	ID   string
 	Type string
+	Key  string // of the ledger, for those who look there afterwards
 	Body []byte
 }
 

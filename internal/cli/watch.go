@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// watch turns the functions' log lines into lines for a person: one for each delivery and each attempt. What it does
+// not know it prints as it is.
+type watch struct {
+	mu     sync.Mutex
+	out    io.Writer
+	colour bool
+	raw    bool // --json: the lines as the functions wrote them
+}
+
+func newWatch(out io.Writer, colour, raw bool) *watch {
+	return &watch{out: out, colour: colour, raw: raw}
+}
+
+// logLine holds the fixed keys of the functions' lines that a person wants to see.
+type logLine struct {
+	Time    time.Time `json:"time"`
+	Level   string    `json:"level"`
+	Message string    `json:"msg"`
+	Event   string    `json:"event"`
+	Type    string    `json:"type"`
+	Group   string    `json:"group"`
+	Outcome string    `json:"outcome"`
+	Reason  string    `json:"reason"`
+	Class   string    `json:"class"`
+	Error   string    `json:"error"`
+	Status  int       `json:"status"`
+	Attempt int       `json:"attempt"`
+	Millis  float64   `json:"ms"`
+}
+
+func (w *watch) line(function, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.raw {
+		fmt.Fprintln(w.out, text)
+		return
+	}
+	var l logLine
+	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Message == "" {
+		fmt.Fprintf(w.out, "%-10s  %s\n", function, text)
+		return
+	}
+	if l.Event == "" && l.Outcome == "" && l.Level == "INFO" {
+		return // a run that found nothing to do
+	}
+	why := l.Reason
+	for _, more := range []string{l.Class, l.Error} {
+		if more != "" && more != why {
+			why += " " + more
+		}
+	}
+	fmt.Fprintf(w.out, "%s  %-10s  %s  %-45s  %s  %s %s\n", l.Time.Local().Format("15:04:05.000"), function,
+		w.paint(l.Outcome), l.Type, l.Event, l.Group, why)
+}
+
+// Colours of a terminal's basic palette, by what an outcome means for the person looking on.
+var colours = map[string]string{
+	"recorded": "36", "accepted": "36", "duplicate": "90", "done": "32", "skipped": "90",
+	"retried": "33", "released": "33", "waiting": "33", "handed back": "33", "parked": "31", "refused": "31", "failed": "31",
+}
+
+func (w *watch) paint(outcome string) string {
+	padded := fmt.Sprintf("%-11s", outcome)
+	if code := colours[outcome]; w.colour && code != "" {
+		return "\x1b[" + code + "m" + padded + "\x1b[0m"
+	}
+	return padded
+}
