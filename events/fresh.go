@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"time"
 )
 
@@ -21,7 +23,8 @@ type FreshOptions struct {
 	// empty. A payload without a customer stays without.
 	Customer string
 	// ObjectID is the new id of the object the event carries, minted if empty.
-	// Of an event that carries a customer, it is the same as Customer.
+	// Of an event that carries a customer, it is the same as Customer. An object
+	// without an id (an upcoming invoice, a summary) stays without.
 	ObjectID string
 	// Account makes the event one of this connected account. Empty leaves the
 	// envelope as it is.
@@ -38,6 +41,18 @@ func (o FreshOptions) random() *rand.Rand {
 	return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 }
 
+// plainID is what any id of Stripe's is made of; others could break the JSON text.
+var plainID = regexp.MustCompile(`^[A-Za-z0-9_]*$`)
+
+func (o FreshOptions) check() error {
+	for _, id := range []string{o.EventID, o.Customer, o.ObjectID, o.Account} {
+		if !plainID.MatchString(id) {
+			return fmt.Errorf("%q cannot be a Stripe id: letters, digits and _ only", id)
+		}
+	}
+	return nil
+}
+
 // Fresh makes a new event of a sample: another event id, other object ids, other
 // times. An id keeps its prefix and its length, and the same id becomes the same
 // new one wherever it stands, inside URLs and client secrets too. What belongs
@@ -48,6 +63,9 @@ func Fresh(sample []byte, opts FreshOptions) ([]byte, error) {
 	head, err := readHead(sample)
 	if err != nil {
 		return nil, fmt.Errorf("read sample event: %w", err)
+	}
+	if err := opts.check(); err != nil {
+		return nil, err
 	}
 	r := newRewriter(opts)
 	if !opts.Now.IsZero() {
@@ -125,10 +143,7 @@ func setAccount(event []byte, account string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := json.Marshal(account)
-	if err != nil {
-		return nil, err
-	}
+	value := strconv.AppendQuote(nil, account)
 	key := "account"
 	for _, t := range tokens {
 		if t.depth == 1 && t.key == "object" && !t.isKey && string(event[t.start:t.end]) == `"`+ThinObject+`"` {

@@ -196,6 +196,34 @@ func TestFreshTakesCompactEvents(t *testing.T) {
 	}
 }
 
+// Ids of a person's own files need not look like Stripe's.
+func TestFreshEventNeverKeepsItsEventID(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"evt_1", "evt_test_webhook", "order/5", "QA"} {
+		body := fmt.Sprintf(`{"id": %q, "object": "event", "created": 1700000000, "data": {"object": {"id": "cus_QA0001", "object": "customer"}}}`, id)
+		a, b := fresh(t, []byte(body), events.FreshOptions{Rand: seeded(1)}), fresh(t, []byte(body), events.FreshOptions{Rand: seeded(2)})
+		var ea, eb struct{ ID string }
+		if err := json.Unmarshal(a, &ea); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, &eb); err != nil {
+			t.Fatal(err)
+		}
+		if ea.ID == id || ea.ID == eb.ID || bytes.Contains(a, []byte("cus_QA0001")) {
+			t.Errorf("%s became %s and %s:\n%s", id, ea.ID, eb.ID, a)
+		}
+	}
+}
+
+func TestFreshRefusesAnIDThatIsNone(t *testing.T) {
+	t.Parallel()
+	for _, opts := range []events.FreshOptions{{EventID: `evt_"`}, {Customer: "cus 1"}, {ObjectID: `in\`}, {Account: "acct_\n"}} {
+		if _, err := events.Fresh(sample(t, "invoice.paid"), opts); err == nil {
+			t.Errorf("%+v: no error", opts)
+		}
+	}
+}
+
 func TestSameSeedMakesTheSameEvent(t *testing.T) {
 	t.Parallel()
 	body := sample(t, "invoice.paid")

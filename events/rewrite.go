@@ -16,7 +16,7 @@ import (
 // are a seller's set-up (price, prod, feat, acct, pmc, we) are left out.
 var idPattern = regexp.MustCompile(
 	`\b(?:evt|cus|sub|sub_sched|si|in|upcoming_in|il|ii|inpay|pi|ch|py|re|pyr|du|dp|txn|pm|src|card|cs|txi|ent|po|ba|seti|setatt|payatt|req|mtr|cn|di|clock)` +
-		`(?:_test|_live)?_[A-Za-z0-9]{8,}`)
+		`(?:_test|_live)?_[A-Za-z0-9]{6,}`)
 
 // isTime says whether a number under this key is a time, in unix seconds.
 func isTime(key string) bool {
@@ -41,11 +41,16 @@ func newRewriter(opts FreshOptions) *rewriter {
 	return &rewriter{random: opts.random(), customer: opts.Customer, ids: map[string]string{}}
 }
 
-// become decides what one id turns into; an empty one is minted when met.
+// become decides what one id turns into, whatever it looks like; an empty fresh
+// one is minted.
 func (r *rewriter) become(old, fresh string) {
-	if old != "" && fresh != "" {
-		r.ids[old] = fresh
+	if old == "" {
+		return
 	}
+	if fresh == "" {
+		fresh = r.mint(old)
+	}
+	r.ids[old] = fresh
 }
 
 func (r *rewriter) rewrite(text []byte) ([]byte, error) {
@@ -76,6 +81,9 @@ func (r *rewriter) token(t token, old []byte) []byte {
 	case old[0] == '"' && t.key == "created" && !t.isKey:
 		return r.shiftText(old)
 	case old[0] == '"':
+		if fresh, ok := r.ids[string(old[1:len(old)-1])]; ok { // also one that looks like no id of Stripe's
+			return strconv.AppendQuote(nil, fresh)
+		}
 		return idPattern.ReplaceAllFunc(old, r.id)
 	case old[0] >= '1' && old[0] <= '9' && isTime(t.key):
 		if n, err := strconv.ParseInt(string(old), 10, 64); err == nil && n >= 1e9 { // less is a length of time, not a time
@@ -96,36 +104,37 @@ func (r *rewriter) shiftText(old []byte) []byte {
 
 func (r *rewriter) id(old []byte) []byte {
 	name := string(old)
-	cut := strings.LastIndexByte(name, '_') + 1
-	prefix, body := name[:cut], name[cut:]
+	body := name[strings.LastIndexByte(name, '_')+1:]
 	if strings.ToLower(body) == body && !strings.ContainsAny(body, "0123456789") {
 		return old // a word, such as card_declined
 	}
-	if r.customer != "" && prefix == "cus_" {
+	if r.customer != "" && strings.HasPrefix(name, "cus_") {
 		return []byte(r.customer)
 	}
 	fresh, ok := r.ids[name]
 	if !ok {
-		fresh = prefix + r.mint(body)
+		fresh = r.mint(name)
 		r.ids[name] = fresh
 	}
 	return []byte(fresh)
 }
 
-// mint makes the random part of an id as long as the old one. A leading digit
-// stays: Stripe's ids tell a generation or a region by it.
-func (r *rewriter) mint(body string) string {
+// mint makes an id of the same prefix and length. A leading digit stays: Stripe's
+// ids tell a generation or a region by it. An id too short to be unique grows.
+func (r *rewriter) mint(old string) string {
 	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	b := []byte(body)
+	cut := strings.LastIndexByte(old, '_') + 1
+	b := []byte(old[cut:])
+	for len(b) < 10 { // 62^8 and up: thousands of fresh events will hardly meet
+		b = append(b, 'x')
+	}
 	for i := range b {
 		if i > 0 || b[0] < '0' || b[0] > '9' {
 			b[i] = alphabet[r.random.IntN(len(alphabet))]
 		}
 	}
-	if i := len(b) - 1; b[i] > '9' { // a digit at the end, so that no id reads as a word
-		b[i] = alphabet[r.random.IntN(10)]
-	}
-	return string(b)
+	b[len(b)-1] = alphabet[r.random.IntN(10)] // a digit at the end, so that no id reads as a word
+	return old[:cut] + string(b)
 }
 
 // shuffle makes another idempotency key: every hex digit of it new. The same

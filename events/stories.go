@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -46,15 +47,26 @@ func Stories() ([]Story, error) {
 	}
 	stories := make([]Story, len(entries))
 	for i, e := range entries {
-		text, err := read(path.Join("stories", e.Name()))
-		if err != nil {
+		name, _ := strings.CutSuffix(e.Name(), ".json")
+		if stories[i], err = FindStory(name); err != nil {
 			return nil, err
-		}
-		if stories[i], err = readStory(text); err != nil {
-			return nil, fmt.Errorf("read story %s: %w", e.Name(), err)
 		}
 	}
 	return stories, nil
+}
+
+// FindStory is one story by its name. An unknown name is an error that matches
+// fs.ErrNotExist.
+func FindStory(name string) (Story, error) {
+	text, err := read(path.Join("stories", name+".json"))
+	if err != nil {
+		return Story{}, err
+	}
+	s, err := readStory(text)
+	if err != nil {
+		return Story{}, fmt.Errorf("read story %s: %w", name, err)
+	}
+	return s, nil
 }
 
 func readStory(text []byte) (Story, error) {
@@ -83,6 +95,9 @@ func readStory(text []byte) (Story, error) {
 func (s Story) Fresh(opts FreshOptions) (Story, error) {
 	if opts.EventID != "" || opts.ObjectID != "" {
 		return Story{}, errors.New("a story has many events and objects: one id cannot be chosen")
+	}
+	if err := opts.check(); err != nil {
+		return Story{}, err
 	}
 	r := newRewriter(opts)
 	if !opts.Now.IsZero() {

@@ -3,7 +3,9 @@ package events_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -342,34 +344,43 @@ func whole(s events.Story) string {
 
 func TestFreshStoryTellsTheSameTruth(t *testing.T) {
 	t.Parallel()
-	for _, s := range stories(t) {
-		if s.Name != "dunning" {
-			continue
+	s, err := events.FindStory("dunning")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Fresh(events.FreshOptions{Now: time.Unix(1800000000, 0), Customer: "cus_Asked00000For1", Rand: seeded(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Final["subscriptions"]) != 1 {
+		t.Fatalf("%d subscriptions, want 1", len(f.Final["subscriptions"]))
+	}
+	for id, raw := range f.Final["subscriptions"] {
+		var row struct {
+			ID, Customer string
+			EndedAt      int64 `json:"ended_at"`
 		}
-		f, err := s.Fresh(events.FreshOptions{Now: time.Unix(1800000000, 0), Customer: "cus_Asked00000For1", Rand: seeded(3)})
-		if err != nil {
+		if err := json.Unmarshal(raw, &row); err != nil {
 			t.Fatal(err)
 		}
-		for id, raw := range f.Final["subscriptions"] {
-			var row struct {
-				ID, Customer string
-				EndedAt      int64 `json:"ended_at"`
-			}
-			if err := json.Unmarshal(raw, &row); err != nil {
-				t.Fatal(err)
-			}
-			// The last event comes 172801 s after the end of the subscription.
-			if row.ID != id || f.Stripe.Objects[id] == nil || row.Customer != "cus_Asked00000For1" || row.EndedAt != 1799827199 {
-				t.Errorf("row %s: %+v", id, row)
-			}
+		// The last event comes 172801 s after the end of the subscription.
+		if row.ID != id || f.Stripe.Objects[id] == nil || row.Customer != "cus_Asked00000For1" || row.EndedAt != 1799827199 {
+			t.Errorf("row %s: %+v", id, row)
 		}
 	}
 }
 
-func TestStoryRefusesOneIDForAll(t *testing.T) {
+func TestUnknownStoryIsNotThere(t *testing.T) {
+	t.Parallel()
+	if _, err := events.FindStory("windfall"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, want an error that matches fs.ErrNotExist", err)
+	}
+}
+
+func TestStoryRefusesOneIDForAllAndWhatIsNone(t *testing.T) {
 	t.Parallel()
 	s := stories(t)[0]
-	for _, opts := range []events.FreshOptions{{EventID: "evt_Asked0001"}, {ObjectID: "in_Asked0001"}} {
+	for _, opts := range []events.FreshOptions{{EventID: "evt_Asked0001"}, {ObjectID: "in_Asked0001"}, {Customer: "cus \""}} {
 		if _, err := s.Fresh(opts); err == nil {
 			t.Errorf("%+v: no error", opts)
 		}

@@ -176,27 +176,27 @@ func sampleUncollected(w *world) {
 		return inv.set("collection_method", "send_invoice", "due_date", w.now+int(30*day/second), "auto_advance", false)
 	}
 	w.request()
-	first, second := draft(), draft()
-	w.finalize(cus, first)
+	owed, mistaken := draft(), draft()
+	w.finalize(cus, owed)
 	w.wait(minute)
-	w.emit("invoice.sent", first)
+	w.emit("invoice.sent", owed)
 	w.wait(5 * day)
 	w.request()
-	w.finalize(cus, second)
-	second.set("status", "void", "status_transitions.voided_at", w.now)
-	w.emit("invoice.voided", second)
+	w.finalize(cus, mistaken)
+	mistaken.set("status", "void", "status_transitions.voided_at", w.now)
+	w.emit("invoice.voided", mistaken)
 	w.wait(35 * day)
 	w.request()
-	first.set("status", "uncollectible", "status_transitions.marked_uncollectible_at", w.now)
-	w.emit("invoice.marked_uncollectible", first)
-	third := draft()
+	owed.set("status", "uncollectible", "status_transitions.marked_uncollectible_at", w.now)
+	w.emit("invoice.marked_uncollectible", owed)
+	untaxed := draft()
 	w.unprompted()
-	third.set("automatic_tax.enabled", true, "automatic_tax.status", "requires_location_inputs", "automatic_tax.provider", "stripe",
+	untaxed.set("automatic_tax.enabled", true, "automatic_tax.status", "requires_location_inputs", "automatic_tax.provider", "stripe",
 		"automatic_tax.liability", newObject("type", "self"),
 		"last_finalization_error", newObject("code", "customer_tax_location_invalid",
 			"doc_url", "https://stripe.com/docs/error-codes/customer-tax-location-invalid",
 			"message", "The customer's location isn't recognized, so tax cannot be calculated.", "type", "invalid_request_error"))
-	w.emit("invoice.finalization_failed", third)
+	w.emit("invoice.finalization_failed", untaxed)
 }
 
 func sampleCustomer(w *world) {

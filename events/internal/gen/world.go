@@ -61,6 +61,10 @@ func realistic(seed string) func(string) string {
 		body := base62(fmt.Sprintf("%s/%s/%d", seed, prefix, count[prefix]), n)
 		if n == 24 { // all later objects of one account share a middle part
 			body = "1S" + body[:8] + "BxlTnrVo" + body[8:14]
+			switch prefix {
+			case "pi", "ch", "re", "txn": // payments have another leading digit
+				body = "3" + body[1:]
+			}
 		}
 		return prefix + "_" + body
 	}
