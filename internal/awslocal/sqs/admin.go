@@ -59,11 +59,13 @@ func (s *Server) createQueue(c *call, in *createQueueInput) (any, error) {
 		return nil, unsupported("Tagging queues")
 	}
 	fifo := in.Attributes["FifoQueue"] == "true"
-	if err := checkQueueName(in.QueueName, fifo); err != nil {
-		return nil, err
+	if !fifo && !strings.HasSuffix(in.QueueName, ".fifo") {
+		return nil, unsupported("A standard queue")
 	}
-	arn := s.arn(in.QueueName)
-	settings, err := s.changeSettings(initialSettings(fifo), arn, fifo, in.Attributes)
+	if !fifo || !queueName.MatchString(in.QueueName) {
+		return nil, invalidParameter("The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.")
+	}
+	settings, err := s.changeSettings(initialSettings(), in.Attributes)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (s *Server) createQueue(c *call, in *createQueueInput) (any, error) {
 			"You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}
 	delete(s.deleted, in.QueueName)
-	q := newQueue(in.QueueName, arn, fifo, c.now)
+	q := newQueue(in.QueueName, s.arn(in.QueueName), c.now)
 	q.settings = settings
 	s.queues[in.QueueName] = q
 	return urlResult{s.url(c, q.name)}, nil
@@ -203,10 +205,9 @@ func (s *Server) getQueueAttributes(c *call, in *attributesInput) (any, error) {
 	all["QueueArn"] = q.arn
 	all["CreatedTimestamp"] = strconv.FormatInt(q.created.Unix(), 10)
 	all["LastModifiedTimestamp"] = strconv.FormatInt(q.modified.Unix(), 10)
-	all["ApproximateNumberOfMessages"] = strconv.Itoa(q.visible())
-	all["ApproximateNumberOfMessagesNotVisible"] = strconv.Itoa(q.inFlight)
-	all["ApproximateNumberOfMessagesDelayed"] = strconv.Itoa(q.delayed)
-
+	for i, count := range []int{q.visible(), q.inFlight, q.delayed} {
+		all[countAttributes[i]] = strconv.Itoa(count)
+	}
 	out := map[string]string{}
 	for _, name := range in.AttributeNames {
 		if name == "All" {
@@ -216,7 +217,7 @@ func (s *Server) getQueueAttributes(c *call, in *attributesInput) (any, error) {
 		if value, ok := all[name]; ok {
 			out[name] = value
 		} else if !knownAttribute(name) {
-			return nil, newError("InvalidAttributeName", "InvalidAttributeName", "Unknown Attribute %s.", name)
+			return nil, unknownAttribute(name)
 		}
 	}
 	return struct {
@@ -224,13 +225,16 @@ func (s *Server) getQueueAttributes(c *call, in *attributesInput) (any, error) {
 	}{out}, nil
 }
 
+// countAttributes are the counts of waiting, in-flight and delayed messages.
+var countAttributes = []string{"ApproximateNumberOfMessages",
+	"ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"}
+
 // knownAttribute says whether a queue could have the attribute.
 func knownAttribute(name string) bool {
 	_, number := numbers[name]
 	_, choice := choices[name]
-	return number || choice || slices.Contains(texts, name) || slices.Contains([]string{
-		"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp", "ApproximateNumberOfMessages",
-		"ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"}, name)
+	return number || choice || slices.Contains(unsupportedAttributes, name) || slices.Contains(countAttributes, name) ||
+		slices.Contains([]string{"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp", "RedrivePolicy", "KmsMasterKeyId"}, name)
 }
 
 type setAttributesInput struct {
@@ -246,7 +250,7 @@ func (s *Server) setQueueAttributes(c *call, in *setAttributesInput) (any, error
 	if len(in.Attributes) == 0 {
 		return nil, missingParameter("Attributes")
 	}
-	changed, err := s.changeSettings(q.settings, q.arn, q.fifo, in.Attributes)
+	changed, err := s.changeSettings(q.settings, in.Attributes)
 	if err != nil {
 		return nil, err
 	}

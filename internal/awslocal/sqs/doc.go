@@ -1,9 +1,9 @@
-// Package sqs is a local Amazon SQS: an http.Handler that speaks the service's
-// AWS JSON protocol and keeps its queues in memory. It behaves like the real
-// service where Backstop, a person with the AWS CLI, or a test would notice,
-// and answers AWS's error for what it does not do.
+// Package sqs is a local Amazon SQS for FIFO queues: an http.Handler that speaks
+// the service's AWS JSON protocol and keeps its queues in memory. It behaves like
+// the real service where Backstop, a person with the AWS CLI, or a test would
+// notice, and answers AWS's error for what it does not do, standard queues for one.
 //
-// # What a FIFO queue promises here
+// # What a queue promises
 //
 //   - Order and exclusion. The messages of a group are delivered in the order
 //     they were sent. Nothing of a group is delivered while any message of it is
@@ -22,13 +22,10 @@
 //   - Dead letters. A message that was received maxReceiveCount times from this
 //     queue moves when the next receive would return it. It keeps its message
 //     id, group, attributes and receive count (ApproximateReceiveCount counts
-//     across queues), gets a new sequence number and, on FIFO queues, a new
-//     SentTimestamp.
+//     across queues) and gets a new sequence number and SentTimestamp.
 //   - Backlog. Only the first 120,000 messages of a FIFO queue, in flight ones
 //     included, are looked at for groups that can be delivered. A backlog of one
 //     group therefore starves the groups behind it.
-//
-// Standard queues exist as the same thing with a group for each message.
 //
 // # Choices where the documents leave room
 //
@@ -41,13 +38,12 @@
 //     asked for. Moved messages are new: new id, time and receive count. One that
 //     was sent to the dead-letter queue directly has no source; without
 //     DestinationArn the task stops there as FAILED, CouldNotDetermineMessageSource.
-//   - "Amazon SQS FIFO queue quotas" allows 120,000 messages in flight and no error
-//     beyond: a receive then returns nothing. A standard queue answers OverLimit.
+//   - "Amazon SQS FIFO queue quotas" allows 120,000 messages in flight and says that
+//     there is no error beyond; a receive then returns nothing.
 //   - PurgeQueue and SetQueueAttributes take effect at once, not within 60 seconds.
 //     A purge forgets messages, not deduplication ids.
-//   - Signatures are not checked, nothing is throttled, policies, tags and
-//     encryption have no effect: tags and permissions are refused, encryption
-//     attributes are stored and returned.
+//   - Signatures are not checked and nothing is throttled. Tags, policies and
+//     permissions are refused; encryption attributes are stored and returned.
 //
 // # How it works
 //

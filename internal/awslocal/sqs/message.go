@@ -1,7 +1,7 @@
 package sqs
 
 import (
-	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -22,7 +22,6 @@ type message struct {
 	groupID, dedupID  string
 	sequence          uint64
 	sent              time.Time
-	delay             time.Duration // asked for by the sender, standard queues only
 
 	receives      int // across all queues, what ApproximateReceiveCount says
 	receivesHere  int // from this queue, what maxReceiveCount is held against
@@ -93,60 +92,48 @@ func (g *group) deliverable() bool {
 	return g.members.head != nil && g.busy == 0 && g.members.head.state == waiting
 }
 
-// readyHeap is the deliverable groups, the one with the oldest message first.
-type readyHeap []*group
-
-func (h readyHeap) Len() int { return len(h) }
-func (h readyHeap) Less(i, j int) bool {
-	return h[i].members.head.sequence < h[j].members.head.sequence
-}
-func (h readyHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-func (h *readyHeap) Push(x any) {
-	g := x.(*group)
-	g.index = len(*h)
-	*h = append(*h, g)
-}
-func (h *readyHeap) Pop() any {
-	last := len(*h) - 1
-	g := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	g.index = -1
-	return g
+// indexed is a heap whose items know their index in it, so that any of them can
+// be moved or removed.
+type indexed[T any] struct {
+	items []T
+	less  func(a, b T) bool
+	index func(T) *int
 }
 
-// timerHeap is the messages that become visible by time, the next one first.
-// Those of one moment go by sequence number, so that no map or heap order shows.
-type timerHeap []*message
+func (h *indexed[T]) Len() int           { return len(h.items) }
+func (h *indexed[T]) Less(i, j int) bool { return h.less(h.items[i], h.items[j]) }
+func (h *indexed[T]) Swap(i, j int) {
+	h.items[i], h.items[j] = h.items[j], h.items[i]
+	*h.index(h.items[i]), *h.index(h.items[j]) = i, j
+}
+func (h *indexed[T]) Push(x any) {
+	*h.index(x.(T)) = len(h.items)
+	h.items = append(h.items, x.(T))
+}
+func (h *indexed[T]) Pop() any {
+	last := len(h.items) - 1
+	x := h.items[last]
+	*h.index(x) = -1
+	h.items = slices.Delete(h.items, last, last+1)
+	return x
+}
 
-func (h timerHeap) Len() int { return len(h) }
-func (h timerHeap) Less(i, j int) bool {
-	if !h[i].at.Equal(h[j].at) {
-		return h[i].at.Before(h[j].at)
+// newReady makes a heap of deliverable groups, the one with the oldest message first.
+func newReady() indexed[*group] {
+	return indexed[*group]{
+		less:  func(a, b *group) bool { return a.members.head.sequence < b.members.head.sequence },
+		index: func(g *group) *int { return &g.index },
 	}
-	return h[i].sequence < h[j].sequence
-}
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].timer, h[j].timer = i, j
-}
-func (h *timerHeap) Push(x any) {
-	m := x.(*message)
-	m.timer = len(*h)
-	*h = append(*h, m)
-}
-func (h *timerHeap) Pop() any {
-	last := len(*h) - 1
-	m := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return m
 }
 
-var (
-	_ heap.Interface = (*readyHeap)(nil)
-	_ heap.Interface = (*timerHeap)(nil)
-)
+// newTimers makes a heap of messages that become visible by time, the next one
+// first. Those of one moment go by sequence number, so that their order is
+// always the same.
+func newTimers() indexed[*message] {
+	return indexed[*message]{
+		less: func(a, b *message) bool {
+			return a.at.Before(b.at) || a.at.Equal(b.at) && a.sequence < b.sequence
+		},
+		index: func(m *message) *int { return &m.timer },
+	}
+}

@@ -9,7 +9,7 @@ const (
 	// scanWindow is how many messages of a FIFO queue SQS looks at for deliverable
 	// groups ("Avoid large message backlogs with the same message group ID").
 	scanWindow = 120_000
-	// maxInFlight is per queue ("Amazon SQS FIFO queue quotas", "Amazon SQS standard queue quotas").
+	// maxInFlight is per queue ("Amazon SQS FIFO queue quotas").
 	maxInFlight = 120_000
 	// dedupInterval is how long a deduplication id, and a receive request attempt id, is remembered.
 	dedupInterval = 5 * time.Minute
@@ -21,15 +21,14 @@ type queue struct {
 	name, arn         string
 	created, modified time.Time
 	purged            time.Time
-	fifo              bool
 	settings          settings
 
 	all      list
 	window   *message // the last message of all that a receive looks at
 	byID     map[string]*message
-	groups   map[string]*group // FIFO only
-	ready    readyHeap
-	timers   timerHeap
+	groups   map[string]*group
+	ready    indexed[*group]
+	timers   indexed[*message]
 	inFlight int
 	delayed  int
 
@@ -48,10 +47,11 @@ type accepted struct {
 	until    time.Time
 }
 
-func newQueue(name, arn string, fifo bool, now time.Time) *queue {
+func newQueue(name, arn string, now time.Time) *queue {
 	return &queue{
-		name: name, arn: arn, fifo: fifo, created: now, modified: now,
+		name: name, arn: arn, created: now, modified: now,
 		all: list{kind: inQueue}, byID: map[string]*message{}, groups: map[string]*group{},
+		ready: newReady(), timers: newTimers(),
 		dedup: map[string]accepted{}, attempts: map[string]attempt{},
 	}
 }
@@ -66,26 +66,17 @@ func (q *queue) put(m *message, now time.Time) {
 	}
 	q.byID[m.id] = m
 	g := q.groups[m.groupID]
-	if g == nil || !q.fifo {
+	if g == nil {
 		g = &group{members: list{kind: inGroup}, index: -1}
-		if q.fifo {
-			q.groups[m.groupID] = g
-		}
+		q.groups[m.groupID] = g
 	}
 	m.group = g
 	g.members.append(m)
 	m.state = waiting
-	if due := m.sent.Add(q.delayOf(m)); due.After(now) {
+	if due := m.sent.Add(q.settings.delay); due.After(now) {
 		q.hide(m, delayed, due)
 	}
 	q.refresh(g)
-}
-
-func (q *queue) delayOf(m *message) time.Duration {
-	if q.fifo {
-		return q.settings.delay
-	}
-	return m.delay
 }
 
 // remove takes m out of the queue, whatever its state.
@@ -104,7 +95,7 @@ func (q *queue) remove(m *message) {
 	g.members.remove(m)
 	m.group = nil
 	q.refresh(g)
-	if g.members.len == 0 && q.fifo {
+	if g.members.len == 0 {
 		delete(q.groups, m.groupID)
 	}
 }
@@ -153,8 +144,8 @@ func (q *queue) advance(now time.Time) {
 	for m := q.all.head; m != nil && !now.Before(m.sent.Add(q.settings.retention)); m = q.all.head {
 		q.remove(m)
 	}
-	for len(q.timers) > 0 && !q.timers[0].at.After(now) {
-		m := q.timers[0]
+	for q.timers.Len() > 0 && !q.timers.items[0].at.After(now) {
+		m := q.timers.items[0]
 		q.show(m)
 		q.refresh(m.group)
 	}
@@ -171,25 +162,22 @@ func (q *queue) nextChange() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	next := q.all.head.sent.Add(q.settings.retention)
-	if len(q.timers) > 0 && q.timers[0].at.Before(next) {
-		next = q.timers[0].at
+	if q.timers.Len() > 0 && q.timers.items[0].at.Before(next) {
+		next = q.timers.items[0].at
 	}
 	return next, true
 }
 
 // deliverable says whether a receive would look at any group now.
 func (q *queue) deliverable() bool {
-	return len(q.ready) > 0 && q.inFlight < maxInFlight && q.inWindow(q.ready[0].members.head)
+	return q.ready.Len() > 0 && q.inFlight < maxInFlight && q.inWindow(q.ready.items[0].members.head)
 }
 
-func (q *queue) inWindow(m *message) bool { return !q.fifo || m.sequence <= q.window.sequence }
+func (q *queue) inWindow(m *message) bool { return m.sequence <= q.window.sequence }
 
-// redelay applies a changed DelaySeconds: on FIFO queues it is retroactive, for
-// all that was never received.
+// redelay applies a changed DelaySeconds. On FIFO queues the change is retroactive:
+// it counts for all that was never received.
 func (q *queue) redelay(now time.Time) {
-	if !q.fifo {
-		return
-	}
 	for m := q.all.head; m != nil; m = q.all.next(m) {
 		if m.state == inFlight || m.receivesHere > 0 {
 			continue

@@ -68,9 +68,7 @@ func (s *Server) deleteMessageBatch(c *call, in *deleteMessageBatchInput) (any, 
 	}), nil
 }
 
-// delete deletes the message of a handle. On a FIFO queue the handle must not
-// have expired. On a standard queue the newest handle always works, and an older
-// one is accepted without effect.
+// delete deletes the message of a handle, which must not have expired.
 func (q *queue) delete(handle string) error {
 	m, current, err := q.parseReceipt(handle)
 	switch {
@@ -78,11 +76,10 @@ func (q *queue) delete(handle string) error {
 		return err
 	case m == nil:
 		return nil
-	case q.fifo && (!current || m.state != inFlight):
+	case !current || m.state != inFlight:
 		return expiredReceipt(handle)
-	case current:
-		q.remove(m)
 	}
+	q.remove(m)
 	return nil
 }
 

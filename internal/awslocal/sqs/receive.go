@@ -68,7 +68,7 @@ func (s *Server) receiveMessage(c *call, body []byte) (any, error) {
 	}
 	var got []held
 	if err == nil {
-		got, err = s.receive(q, r, c.now)
+		got = s.receive(q, r, c.now)
 	}
 	out := render(q, r, got)
 	var w *waiter
@@ -90,7 +90,7 @@ func (q *queue) checkReceive(in *receiveMessageInput) (*receiver, error) {
 	r.system = slices.Concat(in.MessageSystemAttributeNames, in.AttributeNames)
 	for _, name := range r.system {
 		if name != "All" && !slices.Contains(systemAttributes, name) && !knownAttribute(name) {
-			return nil, newError("InvalidAttributeName", "InvalidAttributeName", "Unknown Attribute %s.", name)
+			return nil, unknownAttribute(name)
 		}
 	}
 	if n := in.MaxNumberOfMessages; n != nil {
@@ -113,8 +113,8 @@ func (q *queue) checkReceive(in *receiveMessageInput) (*receiver, error) {
 		r.visibility = &d
 	}
 	if id := in.ReceiveRequestAttemptId; id != nil {
-		if !q.fifo || !validID(*id) {
-			return nil, invalidValue(*id, "ReceiveRequestAttemptId", "It applies only to FIFO queues and can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		if !validID(*id) {
+			return nil, invalidValue(*id, "ReceiveRequestAttemptId", "ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
 		}
 		r.attemptID = *id
 	}
@@ -123,20 +123,17 @@ func (q *queue) checkReceive(in *receiveMessageInput) (*receiver, error) {
 
 // receive takes up to r.limit messages for r, oldest deliverable group first,
 // and moves those that were received too often to the dead-letter queue.
-func (s *Server) receive(q *queue, r *receiver, now time.Time) ([]held, error) {
+func (s *Server) receive(q *queue, r *receiver, now time.Time) []held {
 	visibility := q.settings.visibility
 	if r.visibility != nil {
 		visibility = *r.visibility
 	}
 	if got := q.repeat(r, now.Add(visibility), now); got != nil {
-		return got, nil
-	}
-	if q.inFlight >= maxInFlight && !q.fifo {
-		return nil, newError("OverLimit", "OverLimit", "The maximum number of in flight messages is reached.")
+		return got
 	}
 	var got []held
 	for len(got) < r.limit && q.deliverable() {
-		g := q.ready[0]
+		g := q.ready.items[0]
 		if target := s.deadLetterQueue(q, g.members.head); target != nil {
 			s.moveDeadLetter(q, target, g.members.head, now)
 			continue
@@ -151,7 +148,7 @@ func (s *Server) receive(q *queue, r *receiver, now time.Time) ([]held, error) {
 	if r.attemptID != "" && len(got) > 0 {
 		q.attempts[r.attemptID] = attempt{got, now.Add(dedupInterval)}
 	}
-	return got, nil
+	return got
 }
 
 // take puts m in flight. The caller refreshes its group.
@@ -217,13 +214,11 @@ func render(q *queue, r *receiver, got []held) receiveResult {
 			"SentTimestamp":                    strconv.FormatInt(m.sent.UnixMilli(), 10),
 			"ApproximateReceiveCount":          strconv.Itoa(m.receives),
 			"ApproximateFirstReceiveTimestamp": strconv.FormatInt(m.firstReceived.UnixMilli(), 10),
+			"SequenceNumber":                   formatSequence(m.sequence),
 			"MessageGroupId":                   m.groupID,
 			"MessageDeduplicationId":           m.dedupID,
 			"AWSTraceHeader":                   m.trace,
 			"DeadLetterQueueSourceArn":         m.sourceARN,
-		}
-		if q.fifo {
-			system["SequenceNumber"] = formatSequence(m.sequence)
 		}
 		maps.DeleteFunc(system, func(name, value string) bool {
 			return value == "" || !slices.Contains(r.system, name) && !slices.Contains(r.system, "All")

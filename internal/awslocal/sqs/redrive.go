@@ -18,18 +18,9 @@ func (s *Server) deadLetterQueue(q *queue, m *message) *queue {
 // moveDeadLetter moves m to target as SQS does by itself.
 func (s *Server) moveDeadLetter(q, target *queue, m *message, now time.Time) {
 	q.remove(m)
-	sent := m.sent
 	m.receivesHere = 0
 	m.sourceARN = q.arn
-	m.delay = 0
-	s.sequence++
-	m.sequence = s.sequence
-	m.sent = now
-	if !target.fifo {
-		m.sent = sent // the retention of standard queues counts from the first enqueue
-	}
-	target.put(m, now)
-	s.touch(target)
+	s.enqueue(target, m, now)
 }
 
 // moveTask is a finished StartMessageMoveTask.
@@ -56,8 +47,8 @@ func (s *Server) startMoveTask(c *call, in *startMoveTaskInput) (any, error) {
 		if destination = s.byARN(in.DestinationArn); destination == nil {
 			return nil, noSuchResource("DestinationArn")
 		}
-		if destination == source || destination.fifo != source.fifo {
-			return nil, invalidValue(in.DestinationArn, "DestinationArn", "The destination must be another queue of the same type.")
+		if destination == source {
+			return nil, invalidValue(in.DestinationArn, "DestinationArn", "The source and the destination must not be the same queue.")
 		}
 	}
 	if rate := in.MaxNumberOfMessagesPerSecond; rate != nil && (*rate < 1 || *rate > 500) {
@@ -118,7 +109,7 @@ func (s *Server) move(t *moveTask, source, destination *queue, now time.Time) {
 		source.remove(m)
 		s.enqueue(target, &message{
 			id: s.opts.NewID(), body: m.body, bodyMD5: m.bodyMD5, attributes: m.attributes, trace: m.trace,
-			groupID: m.groupID, dedupID: m.dedupID, delay: target.settings.delay,
+			groupID: m.groupID, dedupID: m.dedupID,
 		}, now)
 		t.moved++
 	}

@@ -27,7 +27,7 @@ type sendResult struct {
 	MD5OfMessageBody             string
 	MD5OfMessageAttributes       string `json:",omitempty"`
 	MD5OfMessageSystemAttributes string `json:",omitempty"`
-	SequenceNumber               string `json:",omitempty"`
+	SequenceNumber               string
 }
 
 type sendMessageInput struct {
@@ -112,19 +112,16 @@ func (s *Server) send(q *queue, in *sendInput, now time.Time) (*sendResult, erro
 	if q.settings.groupDedup {
 		key = m.groupID + " " + m.dedupID // ids have no spaces
 	}
-	if original, ok := q.dedup[key]; ok && q.fifo {
+	if original, ok := q.dedup[key]; ok {
 		result.MessageId, result.SequenceNumber = original.id, formatSequence(original.sequence)
 		return result, nil
 	}
 	m.id = s.opts.NewID()
 	s.enqueue(q, m, now)
-	result.MessageId = m.id
-	if q.fifo {
-		result.SequenceNumber = formatSequence(m.sequence)
-		a := accepted{key: key, id: m.id, sequence: m.sequence, until: now.Add(dedupInterval)}
-		q.dedup[key] = a
-		q.dedupAge = append(q.dedupAge, a)
-	}
+	result.MessageId, result.SequenceNumber = m.id, formatSequence(m.sequence)
+	a := accepted{key: key, id: m.id, sequence: m.sequence, until: now.Add(dedupInterval)}
+	q.dedup[key] = a
+	q.dedupAge = append(q.dedupAge, a)
 	return result, nil
 }
 
@@ -152,7 +149,7 @@ func setTrace(m *message, system map[string]attribute) error {
 	return nil
 }
 
-// address sets what depends on the queue's type: group, deduplication id, delay.
+// address sets m's group and deduplication id.
 func address(q *queue, m *message, in *sendInput) error {
 	for _, id := range []struct {
 		name  string
@@ -162,29 +159,13 @@ func address(q *queue, m *message, in *sendInput) error {
 			return invalidValue(*id.value, id.name, id.name+" can only include alphanumeric and punctuation characters. 1 to 128 in length.")
 		}
 	}
-	const wrongType = "The request include parameter that is not valid for this queue type."
-	if in.MessageGroupId != nil {
-		m.groupID = *in.MessageGroupId
-	}
-	if !q.fifo {
-		if in.MessageDeduplicationId != nil {
-			return invalidValue(*in.MessageDeduplicationId, "MessageDeduplicationId", wrongType)
-		}
-		m.delay = q.settings.delay
-		if in.DelaySeconds != nil {
-			if *in.DelaySeconds < 0 || *in.DelaySeconds > 900 {
-				return invalidValue(*in.DelaySeconds, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
-			}
-			m.delay = time.Duration(*in.DelaySeconds) * time.Second
-		}
-		return nil
-	}
 	if in.DelaySeconds != nil && *in.DelaySeconds != 0 {
-		return invalidValue(*in.DelaySeconds, "DelaySeconds", wrongType)
+		return invalidValue(*in.DelaySeconds, "DelaySeconds", "The request include parameter that is not valid for this queue type.")
 	}
 	if in.MessageGroupId == nil {
 		return missingParameter("MessageGroupId")
 	}
+	m.groupID = *in.MessageGroupId
 	switch {
 	case in.MessageDeduplicationId != nil:
 		m.dedupID = *in.MessageDeduplicationId
