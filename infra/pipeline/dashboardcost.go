@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+)
+
+// List prices in us-east-1 as of January 2026, in dollars, for the dashboard's estimate only (the pricing pages of
+// Amazon DynamoDB, API Gateway, SQS, AWS Lambda and Amazon CloudWatch). `backstop cost` has the whole calculation.
+const (
+	writeUnit   = 0.625 / 1e6  // on demand, standard class
+	readUnit    = 0.125 / 1e6  // on demand, standard class
+	apiRequest  = 1.00 / 1e6   // HTTP API, per 512 KB
+	sqsRequest  = 0.50 / 1e6   // FIFO, per 64 KB
+	invocation  = 0.20 / 1e6   // Lambda
+	gigabyteSec = 0.0000133334 // Lambda on arm64
+	logGigabyte = 0.50         // CloudWatch Logs, standard class, taken in
+)
+
+const costNote = "What varies with traffic, estimated from list prices in us-east-1. Alarms, metrics and secrets come on top, each month the same."
+
+func costRow(s Settings, p parts) []awscloudwatch.IWidget {
+	const hour = time.Hour
+	ledger, billing := p.tables.ledger.TableName(), p.tables.billing.TableName()
+	tables := math(fmt.Sprintf("(FILL(lw,0) + FILL(bw,0)) * %g + (FILL(lr,0) + FILL(br,0)) * %g", writeUnit, readUnit), hour, "DynamoDB", map[string]awscloudwatch.IMetric{
+		"lw": p.table(ledger, "ConsumedWriteCapacityUnits", hour, ""),
+		"bw": p.table(billing, "ConsumedWriteCapacityUnits", hour, ""),
+		"lr": p.table(ledger, "ConsumedReadCapacityUnits", hour, ""),
+		"br": p.table(billing, "ConsumedReadCapacityUnits", hour, ""),
+	})
+	requests := math(fmt.Sprintf("FILL(requests,0) * %g", apiRequest), hour, "API", map[string]awscloudwatch.IMetric{
+		"requests": p.metrics.api(p.api, "Count", sum, hour, ""),
+	})
+	main := p.queues.main.QueueName()
+	messages := math(fmt.Sprintf("(FILL(sent,0) + FILL(received,0) + FILL(empty,0) + FILL(deleted,0)) * %g", sqsRequest), hour,
+		"SQS, at most", map[string]awscloudwatch.IMetric{
+			"sent":     p.queue(main, "NumberOfMessagesSent", sum, hour, ""),
+			"received": p.queue(main, "NumberOfMessagesReceived", sum, hour, ""),
+			"empty":    p.queue(main, "NumberOfEmptyReceives", sum, hour, ""),
+			"deleted":  p.queue(main, "NumberOfMessagesDeleted", sum, hour, ""),
+		})
+	lambda := func(label string, f function, size Function) awscloudwatch.IMetric {
+		perMillisecond := gigabyteSec * float64(size.MemoryMB) / 1024 / 1000
+		id := label // names in an expression are unique within a graph
+		return math(fmt.Sprintf("FILL(%[1]srun,0) * %[2]g + FILL(%[1]sms,0) * %[3]g", id, invocation, perMillisecond), hour, label,
+			map[string]awscloudwatch.IMetric{
+				id + "run": p.lambda(f, "Invocations", sum, hour, ""),
+				id + "ms":  p.lambda(f, "Duration", sum, hour, ""),
+			})
+	}
+	logBytes := func(label string, f function) awscloudwatch.IMetric {
+		id := label + "bytes"
+		return math(fmt.Sprintf("FILL(%s,0) * %g", id, logGigabyte/(1<<30)), hour, label, map[string]awscloudwatch.IMetric{
+			id: metric("AWS/Logs", "IncomingBytes", map[string]*string{"LogGroupName": f.log.LogGroupName()}, sum, hour, ""),
+		})
+	}
+	dollars := func(title string, left ...awscloudwatch.IMetric) awscloudwatch.IWidget {
+		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{
+			Title: text(title), Width: number(third), Height: number(graphHeight),
+			Left:      &left,
+			Stacked:   yes(),
+			LeftYAxis: &awscloudwatch.YAxisProps{Label: text("US dollars"), Min: number(0), ShowUnits: no()},
+			Period:    seconds(hour),
+		})
+	}
+	f := p.functions
+	return []awscloudwatch.IWidget{
+		dollars("Tables, API and queue: dollars an hour", tables, requests, messages),
+		dollars("Functions: dollars an hour",
+			lambda("receiver", f.receiver, s.Receiver), lambda("processor", f.processor, s.Processor),
+			lambda("reconciler", f.reconciler, s.Reconciler)),
+		dollars("Log lines: dollars an hour",
+			logBytes("receiver", f.receiver), logBytes("processor", f.processor), logBytes("reconciler", f.reconciler)),
+	}
+}

@@ -1,0 +1,30 @@
+package pipeline
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+)
+
+// Nag makes every synthesis of app check the AWS Solutions rules. The cdk command fails on a finding; a plain run of
+// the app writes AwsSolutions-<stack>-NagReport.csv into its output folder, which the tests read.
+func Nag(app awscdk.App) {
+	awscdk.Aspects_Of(app).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{Verbose: yes()}), nil)
+}
+
+// suppress names what was looked at and judged to be all right, each with its reason, on the one resource it is about.
+func suppress(stack awscdk.Stack, p parts, k secrets, a alarms) {
+	accept := func(on constructs.IConstruct, rule, reason string) {
+		cdknag.NagSuppressions_AddResourceSuppressions(on, &[]*cdknag.NagPackSuppression{{
+			Id: text(rule), Reason: text(reason),
+		}}, yes())
+	}
+	accept(p.api.http, "AwsSolutions-APIG4",
+		"Stripe cannot present AWS credentials: it signs each delivery, and the receiver verifies the signature before anything else.")
+	for _, secret := range []constructs.IConstruct{k.signing, k.stripeKey} {
+		accept(secret, "AwsSolutions-SMG4",
+			"The values are Stripe's: a signing secret is rolled together with its endpoint (backstop endpoint roll), a key in Stripe's dashboard.")
+	}
+	accept(p.schedules.dead, "AwsSolutions-SQS3",
+		"It is itself a dead-letter queue, of the schedules.")
+}
