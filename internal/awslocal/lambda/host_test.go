@@ -14,6 +14,8 @@ import (
 
 	golambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"backstop/internal/awslocal/lambda"
 )
@@ -23,6 +25,9 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("TEST_FUNCTION") {
 	case "":
+		if os.Getenv("TEST_HOST") != "" {
+			hostUntilKilled()
+		}
 		os.Exit(m.Run())
 	case "exit":
 		fmt.Println("no luck")
@@ -61,6 +66,16 @@ func handle(ctx context.Context, in order) (any, error) {
 	case "nap":
 		time.Sleep(300 * time.Millisecond)
 		return os.Getpid(), nil
+	case "aws":
+		config, err := config.LoadDefaultConfig(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out, err := sqs.NewFromConfig(config).ListQueues(ctx, &sqs.ListQueuesInput{})
+		if err != nil {
+			return nil, err
+		}
+		return len(out.QueueUrls), nil
 	case "big":
 		return strings.Repeat("x", in.Size), nil
 	}
