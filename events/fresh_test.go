@@ -16,6 +16,9 @@ import (
 
 var anyID = regexp.MustCompile(`\b(evt|cus|sub|si|in|il|ii|inpay|pi|ch|re|du|txn|pm|src|payatt|cs|txi|ent|po|ba|seti|setatt|req|mtr)(_test)?_\w*[0-9A-Z]\w*`)
 
+// requestKey is an idempotency key.
+var requestKey = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
 func seeded(n uint64) *rand.Rand { return rand.New(rand.NewPCG(n, 7)) }
 
 func fresh(t *testing.T, body []byte, opts events.FreshOptions) []byte {
@@ -38,7 +41,7 @@ func TestFreshEventSharesNoIDWithItsSample(t *testing.T) {
 	for _, typ := range events.Types() {
 		body := sample(t, typ.Name)
 		out := fresh(t, body, events.FreshOptions{})
-		ids := anyID.FindAllString(string(body), -1)
+		ids := append(anyID.FindAllString(string(body), -1), requestKey.FindAllString(string(body), -1)...)
 		if len(ids) < 2 {
 			t.Errorf("%s: ids %q: is the pattern broken?", typ.Name, ids)
 		}
@@ -68,8 +71,7 @@ func TestFreshEventKeepsReferencesAndLayout(t *testing.T) {
 
 func numbered(body []byte) string {
 	seen := map[string]int{}
-	key := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	text := key.ReplaceAllString(string(body), "key")
+	text := requestKey.ReplaceAllString(string(body), "key")
 	return anyID.ReplaceAllStringFunc(text, func(id string) string {
 		id, _, _ = strings.Cut(id, "_secret_")
 		if _, ok := seen[id]; !ok {
@@ -186,11 +188,11 @@ func TestFreshEventMovesAllTimesAlike(t *testing.T) {
 func TestFreshTakesCompactEvents(t *testing.T) {
 	t.Parallel()
 	body := `{"id":"evt_1Aaaaaaaa","object":"event","created":1700000000,"data":{"object":{"id":"ch_1Aaaaaaaa","amount":1700000000,` +
-		`"object":"charge","failure_code":"card_declined","metadata":{"order":"order_2024ABCDEFGH"}}},"type":"charge.failed"}`
+		`"object":"charge","failure_code":"card_declined","range":{"start":0,"end":90},"metadata":{"order":"order_2024ABCDEFGH"}}},"type":"charge.failed"}`
 	got := fresh(t, []byte(body), events.FreshOptions{
 		Now: time.Unix(1800000000, 0), EventID: "evt_1Bbbbbbbb", ObjectID: "ch_1Bbbbbbbb", Account: "acct_1"})
 	want := `{"id":"evt_1Bbbbbbbb","object":"event","account":"acct_1","created":1800000000,"data":{"object":{"id":"ch_1Bbbbbbbb","amount":1700000000,` +
-		`"object":"charge","failure_code":"card_declined","metadata":{"order":"order_2024ABCDEFGH"}}},"type":"charge.failed"}`
+		`"object":"charge","failure_code":"card_declined","range":{"start":0,"end":90},"metadata":{"order":"order_2024ABCDEFGH"}}},"type":"charge.failed"}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
