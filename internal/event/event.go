@@ -81,6 +81,7 @@ type Event struct {
 	ObjectID    string // of data.object, or of a thin event's related_object; some objects have none
 	ObjectKind  string // its `object`, or the related object's type
 	CustomerRef string // the customer the event is about, by rules 1 to 3 of Group; may be empty
+	Ref         string // what Group names within the account; may be empty
 	Group       string // message group key; never empty
 
 	// Object and Previous are data.object and data.previous_attributes as they stand in the body, without a copy:
@@ -104,6 +105,16 @@ func (e Event) Key(listed string) string {
 		listed = e.Account
 	}
 	return Key(Source, listed, e.ID)
+}
+
+// Within returns the event as one of the account it was listed with, unless its envelope names one: Stripe's list of a
+// connected account's events leaves out what it was asked for. Key and Group are then those of its delivery.
+func (e Event) Within(listed string) Event {
+	if e.Account == "" && listed != "" {
+		e.Account = listed
+		e.Group = group(listed, e.Ref)
+	}
+	return e
 }
 
 // envelope holds the raw values of the fields in use, as they stood last in the body.
@@ -222,11 +233,10 @@ func (e *envelope) event() (Event, error) {
 	}
 	ev.ObjectID, ev.ObjectKind = plausibleText(about.id), plausibleText(about.kind)
 	ev.CustomerRef = about.customerID(&e.data.previous)
-	ref := ev.CustomerRef
-	if ref == "" {
-		ref = about.reference()
+	if ev.Ref = ev.CustomerRef; ev.Ref == "" {
+		ev.Ref = about.reference()
 	}
-	ev.Group = group(ev.Account, ref)
+	ev.Group = group(ev.Account, ev.Ref)
 	ev.Object, ev.Previous = e.data.object.raw, e.data.previous.raw
 	return ev, nil
 }

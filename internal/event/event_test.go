@@ -20,7 +20,7 @@ func TestSnapshotEnvelopeIsRead(t *testing.T) {
 	}
 	want := Event{
 		ID: "evt_1", Type: "invoice.paid", APIVersion: "2025-08-27.basil", Account: "acct_9", CreatedS: 1790000000,
-		Livemode: true, ObjectID: "in_1", ObjectKind: "invoice", CustomerRef: "cus_1", Group: "acct_9/cus_1",
+		Livemode: true, ObjectID: "in_1", ObjectKind: "invoice", CustomerRef: "cus_1", Ref: "cus_1", Group: "acct_9/cus_1",
 		Object: []byte(`{"id":"in_1","object":"invoice","customer":"cus_1"}`), Previous: []byte(`{"status":"open"}`),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -41,7 +41,7 @@ func TestThinNotificationIsRecognised(t *testing.T) {
 	}
 	want := Event{
 		ID: "evt_test_65", Type: "v2.core.account[requirements].updated", Account: "acct_7", CreatedS: 1789999998,
-		Thin: true, ObjectID: "acct_2", ObjectKind: "v2.core.account", Group: "acct_7/acct_2",
+		Thin: true, ObjectID: "acct_2", ObjectKind: "v2.core.account", Ref: "acct_2", Group: "acct_7/acct_2",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -199,6 +199,29 @@ func TestKeyNamesSourceAccountAndID(t *testing.T) {
 	}
 	if got := (Event{ID: "evt_1", Account: "acct_2"}).Key("acct_1"); got != "stripe#acct_2#evt_1" {
 		t.Errorf("the envelope's account counts first: %s", got)
+	}
+}
+
+func TestListedEventBelongsWhereItsDeliveryDoes(t *testing.T) {
+	t.Parallel()
+	parse := func(body string) Event {
+		ev, err := Parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ev
+	}
+	long := strings.Repeat("x", 200)
+	for _, rest := range []string{`"data":{"object":{"id":"cus_1","object":"customer"}}`, `"data":{"object":{"object":"balance"}}`, `"data":{"object":{"id":"` + long + `"}}`} {
+		delivered := parse(`{"id":"evt_1","type":"a.b","account":"acct_1",` + rest + `}`)
+		listed := parse(`{"id":"evt_1","type":"a.b",` + rest + `}`).Within("acct_1")
+		if diff := cmp.Diff(delivered, listed); diff != "" {
+			t.Error(diff)
+		}
+	}
+	own := parse(`{"id":"evt_1","type":"a.b","account":"acct_1"}`)
+	if diff := cmp.Diff(own, own.Within("acct_2")); diff != "" {
+		t.Error(diff)
 	}
 }
 
