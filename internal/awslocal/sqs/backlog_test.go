@@ -1,0 +1,173 @@
+package sqs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/awslocal/sqs"
+)
+
+// raw calls a server without AWS's client, for tests of many messages.
+type raw struct {
+	testing.TB
+	server *sqs.Server
+	now    time.Time
+	url    string
+}
+
+func newRaw(t testing.TB) *raw {
+	r := &raw{TB: t, now: time.Unix(1_000_000_000, 0)}
+	ids := 0
+	r.server = sqs.New(sqs.Options{BaseURL: "http://local.test", Now: func() time.Time { return r.now }, NewID: func() string {
+		ids++
+		return fmt.Sprint(ids)
+	}})
+	return r
+}
+
+type rawMessage struct {
+	MessageId, Body, ReceiptHandle string
+	Attributes                     map[string]string
+}
+
+type rawResult struct {
+	QueueUrl           string
+	Messages           []rawMessage
+	Successful, Failed []struct{ Id, MessageId string }
+	Code               string `json:"__type"`
+}
+
+func (r *raw) call(action string, in map[string]any) rawResult {
+	body, err := json.Marshal(in)
+	if err != nil {
+		r.Fatal(err)
+	}
+	request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
+	request.Header.Set("X-Amz-Target", "AmazonSQS."+action)
+	answer := httptest.NewRecorder()
+	r.server.ServeHTTP(answer, request)
+	var out rawResult
+	if err := json.Unmarshal(answer.Body.Bytes(), &out); err != nil {
+		r.Fatalf("%s: %v in %s", action, err, answer.Body)
+	}
+	return out
+}
+
+func (r *raw) create(name string, attributes map[string]string) string {
+	attributes["FifoQueue"] = "true"
+	out := r.call("CreateQueue", map[string]any{"QueueName": name, "Attributes": attributes})
+	if out.QueueUrl == "" {
+		r.Fatalf("creating %s: %s", name, out.Code)
+	}
+	return out.QueueUrl
+}
+
+// fill sends count messages, numbered from first; group names the group of each.
+func (r *raw) fill(queue string, count int, group func(n int) string, first int) {
+	for n := first; n < first+count; n += 10 {
+		var entries []map[string]string
+		for i := n; i < min(n+10, first+count); i++ {
+			entries = append(entries, map[string]string{"Id": fmt.Sprint(i - n), "MessageBody": fmt.Sprint(i),
+				"MessageGroupId": group(i), "MessageDeduplicationId": fmt.Sprintf("%s-%d", group(i), i)})
+		}
+		out := r.call("SendMessageBatch", map[string]any{"QueueUrl": queue, "Entries": entries})
+		if len(out.Successful) != len(entries) {
+			r.Fatalf("sending: %+v", out)
+		}
+	}
+}
+
+func (r *raw) receive(queue string, limit int) []rawMessage {
+	return r.call("ReceiveMessage", map[string]any{"QueueUrl": queue, "MaxNumberOfMessages": limit, "AttributeNames": []string{"All"}}).Messages
+}
+
+func (r *raw) delete(queue string, messages []rawMessage) {
+	var entries []map[string]string
+	for i, m := range messages {
+		entries = append(entries, map[string]string{"Id": fmt.Sprint(i), "ReceiptHandle": m.ReceiptHandle})
+	}
+	if out := r.call("DeleteMessageBatch", map[string]any{"QueueUrl": queue, "Entries": entries}); len(out.Failed) > 0 {
+		r.Fatalf("deleting: %+v", out.Failed)
+	}
+}
+
+func rawBodies(messages []rawMessage) string {
+	var all []string
+	for _, m := range messages {
+		all = append(all, m.Body)
+	}
+	return strings.Join(all, ",")
+}
+
+func TestBacklogOfOneGroupStarvesGroupsBehindTheFirst120000Messages(t *testing.T) {
+	t.Parallel()
+	r := newRaw(t)
+	q := r.create("q.fifo", map[string]string{"VisibilityTimeout": "3600"})
+	r.fill(q, 120_005, func(int) string { return "big" }, 0)
+	r.fill(q, 1, func(int) string { return "small" }, 0)
+
+	batch := r.receive(q, 10)
+	if got := rawBodies(batch); got != "0,1,2,3,4,5,6,7,8,9" {
+		t.Fatalf("received %q, want the ten oldest", got)
+	}
+	if got := r.receive(q, 10); len(got) != 0 {
+		t.Fatalf("received %d messages of the group behind", len(got))
+	}
+	// The small group's message is number 120,006: with six fewer before it, it is the last one looked at.
+	r.delete(q, batch[:5])
+	if got := r.receive(q, 10); len(got) != 0 {
+		t.Fatalf("received %d messages of the group behind, one message too early", len(got))
+	}
+	r.delete(q, batch[5:6])
+	if got := r.receive(q, 10); len(got) != 1 || got[0].Attributes["MessageGroupId"] != "small" {
+		t.Fatalf("received %v, want the small group's message", got)
+	}
+}
+
+func TestReceiveStopsAtTheEndOfTheWindow(t *testing.T) {
+	t.Parallel()
+	r := newRaw(t)
+	q := r.create("q.fifo", map[string]string{"VisibilityTimeout": "3600"})
+	r.fill(q, 1, func(int) string { return "first" }, 0)
+	r.fill(q, 119_997, func(int) string { return "big" }, 0)
+	r.fill(q, 5, func(int) string { return "last" }, 0)
+	r.receive(q, 1)
+	r.receive(q, 10)
+	// Numbers 119,999 and 120,000 are in the window, three more of the group are not.
+	if got := rawBodies(r.receive(q, 10)); got != "0,1" {
+		t.Errorf("received %q, want 0,1", got)
+	}
+}
+
+// BenchmarkReceive is one turn of a consumer: receive ten, delete them, send ten
+// new ones, with a backlog that stays as long as it is.
+func BenchmarkReceive(b *testing.B) {
+	for _, groups := range []int{1, 500} {
+		for _, backlog := range []int{1_000, 100_000} {
+			b.Run(fmt.Sprintf("groups=%d/backlog=%d", groups, backlog), func(b *testing.B) {
+				r := newRaw(b)
+				q := r.create("q.fifo", map[string]string{"DeduplicationScope": "messageGroup"})
+				sent := 0
+				send := func(count int) {
+					r.fill(q, count, func(n int) string { return fmt.Sprint("g", n%groups) }, sent)
+					sent += count
+				}
+				send(backlog)
+				b.ReportAllocs()
+				for b.Loop() {
+					got := r.receive(q, 10)
+					if len(got) != 10 {
+						b.Fatalf("received %d", len(got))
+					}
+					r.delete(q, got)
+					send(10)
+				}
+			})
+		}
+	}
+}
