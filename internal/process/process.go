@@ -132,8 +132,8 @@ func New(c Config) (*Processor, error) {
 // but a test whose Exit returns.
 var ErrExited = errors.New("a handler was still running when the batch's answer was due")
 
-// Handle takes one invocation of the function and returns its answer. It is the lambda.Handler's Invoke.
-func (p *Processor) Handle(ctx context.Context, payload []byte) ([]byte, error) {
+// Invoke takes one invocation of the function and returns its answer, as the Lambda runtime calls it.
+func (p *Processor) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	messages, err := sqsbatch.Decode(payload)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,66 @@
+// The processor takes batches of pointers from the queue. What it does is in package process; here it is wired, and
+// here handlers are registered: one line a type.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"backstop/events"
+	"backstop/internal/awsclient"
+	"backstop/internal/config"
+	"backstop/internal/handler"
+	"backstop/internal/journal"
+	"backstop/internal/ledger"
+	"backstop/internal/process"
+	"backstop/internal/projection"
+	"backstop/internal/queue"
+	"backstop/internal/telemetry"
+)
+
+func main() {
+	ctx := context.Background()
+	log := telemetry.New(os.Stdout, os.Getenv(config.Stage), time.Now, slog.String("function", "processor"), slog.String("release", config.Release))
+	settings, err := config.Read(os.LookupEnv, config.Stage, config.LedgerTable, config.BillingTable, config.QueueURL, config.DeadLetterURL)
+	if err != nil {
+		stop(ctx, log, err)
+	}
+	cfg, err := awsclient.New(os.LookupEnv)
+	if err != nil {
+		stop(ctx, log, err)
+	}
+	db := dynamodb.NewFromConfig(cfg)
+	processor, err := process.New(process.Config{
+		Ledger: ledger.New(db, settings.LedgerTable, time.Now), Queue: queue.New(sqs.NewFromConfig(cfg), settings.QueueURL, settings.DeadLetterURL),
+		Projector: projection.New(db), Registry: handlers(settings), Breakers: handler.NewBreakers(time.Now), Log: log,
+		Mode: settings.Mode, Now: time.Now, Random: rand.Float64, Exit: func() { os.Exit(1) },
+	})
+	if err != nil {
+		stop(ctx, log, err)
+	}
+	awsclient.Warm(ctx, cfg, "dynamodb", "sqs")
+	lambda.Start(processor)
+}
+
+// handlers registers who listens to what.
+func handlers(settings config.Settings) *handler.Registry {
+	var r handler.Registry
+	for _, t := range events.Types() {
+		if settings.Journal || t.Name == "invoice.paid" || t.Object == "subscription" {
+			journal.Register(&r, settings.BillingTable, time.Now, t.Name)
+		}
+	}
+	return &r
+}
+
+func stop(ctx context.Context, log *telemetry.Log, err error) {
+	log.Line(ctx, slog.LevelError, "the function cannot start", []slog.Attr{slog.String("error", err.Error())})
+	os.Exit(1)
+}
