@@ -3,6 +3,7 @@ package awslocal_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -173,6 +174,10 @@ func TestFaultForEverReachesTheCaller(t *testing.T) {
 				err := b.add(t.Context())
 				if err == nil || code(err) != c.code {
 					t.Errorf("error = %v, want code %q", err, c.code)
+				}
+				var broken *net.OpError
+				if errors.As(err, &broken) != (c.code == "") {
+					t.Errorf("error = %v, want a network error: %v", err, c.code == "")
 				}
 				if got := b.count(t); got != c.count {
 					t.Errorf("count = %s, want %s", got, c.count)

@@ -174,6 +174,23 @@ func TestWhatIsTooLargeNeverReachesTheFunction(t *testing.T) {
 	}
 }
 
+// endless is a body that counts how much of it is read.
+type endless struct{ read int }
+
+func (e *endless) Read(b []byte) (int, error) {
+	e.read += len(b)
+	return len(b), nil
+}
+
+func TestEndlessBodyIsReadOnlyToTheLimit(t *testing.T) {
+	t.Parallel()
+	b, body := setup(), &endless{}
+	w := b.send(post(body, "application/json"))
+	if w.Code != 413 || body.read < 10<<20 || body.read > 12<<20 {
+		t.Errorf("status %d after %d bytes, want 413 just after 10 MB", w.Code, body.read)
+	}
+}
+
 func TestNoRouteIs404WithoutRedirects(t *testing.T) {
 	t.Parallel()
 	b := setup()

@@ -23,15 +23,16 @@ import (
 	"backstop/internal/awslocal/lambda"
 )
 
-// hostUntilKilled is the test binary as a host: it prints its functions'
-// process ids and stays.
+// hostUntilKilled is the test binary as a host: it keeps its functions busy,
+// so that they do not see the Runtime API go away, prints their process ids
+// and stays.
 func hostUntilKilled() {
 	binary, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
 	host, err := lambda.NewHost(lambda.HostOptions{Functions: []lambda.Function{
-		{Name: "worker", Binary: binary, Concurrency: 2, Env: map[string]string{"TEST_FUNCTION": "run"}},
+		{Name: "worker", Binary: binary, Concurrency: 2, Timeout: time.Minute, Env: map[string]string{"TEST_FUNCTION": "run"}},
 	}})
 	if err != nil {
 		panic(err)
@@ -39,6 +40,10 @@ func hostUntilKilled() {
 	if err := host.Start(context.Background()); err != nil {
 		panic(err)
 	}
+	for range 2 {
+		go host.Invoke(context.Background(), "worker", []byte(`{"do":"sleep"}`))
+	}
+	time.Sleep(500 * time.Millisecond) // let both reach their process
 	fmt.Println(strings.Trim(fmt.Sprint(host.PIDs("worker")), "[]"))
 	select {}
 }

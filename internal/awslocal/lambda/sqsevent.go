@@ -98,7 +98,7 @@ func succeeded(messages []types.Message, resp Response) ([]types.Message, error)
 	failed := map[string]bool{}
 	for _, item := range items {
 		var id string
-		if raw := item["itemIdentifier"]; raw == nil || json.Unmarshal(raw, &id) != nil || id == "" {
+		if raw := item["itemIdentifier"]; raw == nil || json.Unmarshal(raw, &id) != nil {
 			return nil, errors.New("the batch answer has an item without itemIdentifier")
 		}
 		if !inBatch[id] {
