@@ -281,17 +281,17 @@ func TestSampleHoldsNobodysData(t *testing.T) {
 func TestSamplesHaveStripesSize(t *testing.T) {
 	t.Parallel()
 	for _, typ := range events.Types() {
-		min, max := 700, 4500
+		least, most := 700, 4500
 		switch {
 		case typ.Thin:
-			min, max = 300, 600
+			least, most = 300, 600
 		case typ.Object == "subscription":
-			min, max = 4000, 8500
+			least, most = 4000, 8500
 		case typ.Object == "invoice":
-			min, max = 4500, 8500
+			least, most = 4500, 8500
 		}
-		if n := len(sample(t, typ.Name)); n < min || n > max {
-			t.Errorf("%s: %d bytes, want %d to %d", typ.Name, n, min, max)
+		if n := len(sample(t, typ.Name)); n < least || n > most {
+			t.Errorf("%s: %d bytes, want %d to %d", typ.Name, n, least, most)
 		}
 	}
 }

@@ -17,6 +17,9 @@
 // [Types] is the catalog, [Sample] one payload, and [Fresh] makes a new event
 // of a payload: new ids, new times, the text around them untouched.
 //
+// Nothing deployed reads the payloads: a program that only calls [Types] does not
+// carry the files, for the linker leaves them out.
+//
 // # Sample invocations
 //
 // lambda/ holds what AWS hands to the functions: HTTP API payload 2.0 plain and

@@ -188,11 +188,11 @@ func TestFreshEventMovesAllTimesAlike(t *testing.T) {
 func TestFreshTakesCompactEvents(t *testing.T) {
 	t.Parallel()
 	body := `{"id":"evt_1Aaaaaaaa","object":"event","created":1700000000,"data":{"object":{"id":"ch_1Aaaaaaaa","amount":1700000000,` +
-		`"object":"charge","failure_code":"card_declined","range":{"start":0,"end":90},"metadata":{"order":"order_2024ABCDEFGH"}}},"type":"charge.failed"}`
+		`"object":"charge","failure_code":"card_declined","range":{"start":0,"end":90},"metadata":{"order":"order_2024ABCDEFGH","note\"":"a \"} {,: ch_1Aaaaaaaa\\\\"}}},"type":"charge.failed"}`
 	got := fresh(t, []byte(body), events.FreshOptions{
 		Now: time.Unix(1800000000, 0), EventID: "evt_1Bbbbbbbb", ObjectID: "ch_1Bbbbbbbb", Account: "acct_1"})
 	want := `{"id":"evt_1Bbbbbbbb","object":"event","account":"acct_1","created":1800000000,"data":{"object":{"id":"ch_1Bbbbbbbb","amount":1700000000,` +
-		`"object":"charge","failure_code":"card_declined","range":{"start":0,"end":90},"metadata":{"order":"order_2024ABCDEFGH"}}},"type":"charge.failed"}`
+		`"object":"charge","failure_code":"card_declined","range":{"start":0,"end":90},"metadata":{"order":"order_2024ABCDEFGH","note\"":"a \"} {,: ch_1Bbbbbbbb\\\\"}}},"type":"charge.failed"}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -257,4 +257,22 @@ func TestBrokenSampleIsAnError(t *testing.T) {
 			t.Errorf("%s: no error, but %s", body, out)
 		}
 	}
+}
+
+// Whatever event a person sends, it stays JSON of the same layout.
+func FuzzFreshKeepsJSONValid(f *testing.F) {
+	for _, typ := range []string{"refund.created", "customer.tax_id.created", "v1.billing.meter.error_report_triggered"} {
+		body, err := events.Sample(typ)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	f.Add([]byte(`{"id":"evt_1\u0041","object":"event","created":1,"a":["x\\",-1e9,{"b_at":1790000000}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		out, err := events.Fresh(body, events.FreshOptions{Now: time.Unix(1800000000, 0), Customer: "cus_Asked00000For1", Account: "acct_1", Rand: seeded(1)})
+		if err == nil && !json.Valid(out) {
+			t.Errorf("%s became %s", body, out)
+		}
+	})
 }

@@ -36,7 +36,7 @@ func invocations() map[string]*object {
 		"httpapi-v2.json":         httpAPI("POST "+webhookPath, apiHost, invoice, false),
 		"httpapi-v2-base64.json":  httpAPI("POST "+webhookPath, apiHost, customer, true),
 		"function-url.json":       httpAPI("$default", "zx3kq7m2vexample5tyr8.lambda-url.us-east-1.on.aws", customer, false),
-		"rest-v1.json":            restAPI(invoice, title),
+		"rest-v1.json":            restAPI(invoice, asSent),
 		"rest-v1-multivalue.json": restAPI(customer, strings.ToLower).set("headers", nil),
 		"alb.json":                loadBalancer(invoice, false),
 		"alb-multivalue.json":     loadBalancer(customer, true),
@@ -84,7 +84,8 @@ func multi(pairs []string, spell func(string) string) *object {
 	return o
 }
 
-func title(name string) string { return name }
+// asSent leaves a header name as Stripe spells it.
+func asSent(name string) string { return name }
 
 // httpAPI is payload format 2.0, of an HTTP API and of a function URL.
 func httpAPI(routeKey, host, body string, encoded bool) *object {
