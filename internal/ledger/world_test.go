@@ -1,7 +1,6 @@
 package ledger_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -207,5 +206,3 @@ func response(r *http.Request, status int, body string) *http.Response {
 		Body:   io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
 	}
 }
-
-var _ = context.Background
