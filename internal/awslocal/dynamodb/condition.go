@@ -68,17 +68,20 @@ func (p *parser) closing(at int) int {
 	return 0
 }
 
+// predicates are the functions that are conditions by themselves.
+var predicates = []string{"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}
+
 var comparators = []string{"=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN"}
 
 // atGroup tells whether a condition in parentheses comes next, and not an operand in parentheses.
 func (p *parser) atGroup() bool {
-	end := p.closing(0)
+	end := p.closing(p.at)
 	return p.peek().kind == '(' && (end == 0 || !slices.Contains(comparators, strings.ToUpper(p.tokens[end+1].text)))
 }
 
 func (p *parser) primary() *condition {
 	if p.atGroup() {
-		if end := p.closing(0); p.tokens[1].kind == '(' && end > 0 && p.closing(1) == end-1 {
+		if end := p.closing(p.at); p.tokens[p.at+1].kind == '(' && end > 0 && p.closing(p.at+1) == end-1 {
 			p.fail("The expression has redundant parentheses;")
 		}
 		p.next()
@@ -87,13 +90,18 @@ func (p *parser) primary() *condition {
 		return c
 	}
 	if p.atFunction() && p.peek().text != "size" {
-		return p.function()
+		name := p.peek().text
+		c := p.function()
+		if slices.Contains(comparators, strings.ToUpper(p.peek().text)) {
+			p.notHere(name)
+		}
+		return c
 	}
 	left := p.operand()
 	c := &condition{op: strings.ToUpper(p.peek().text), args: []operand{left}}
 	if !slices.Contains(comparators, c.op) {
 		if left.size {
-			p.fail("The function is not allowed to be used this way in an expression; function: size")
+			p.notHere("size")
 		}
 		p.failHere()
 	}
@@ -133,8 +141,8 @@ func (p *parser) operand() operand {
 	case !p.atFunction():
 		return operand{path: p.path()}
 	case p.peek().text != "size":
-		p.functionName("contains", "begins_with", "attribute_exists", "attribute_not_exists", "attribute_type")
-		p.fail("The function is not allowed to be used this way in an expression; function: %s", p.peek().text)
+		p.functionName(predicates...)
+		p.notHere(p.peek().text)
 	}
 	args := p.arguments("size", 1)
 	o := args[0]
@@ -176,7 +184,7 @@ func (p *parser) arguments(name string, count int) []operand {
 
 func (p *parser) function() *condition {
 	name := p.peek().text
-	p.functionName("attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains")
+	p.functionName(predicates...)
 	count := 2
 	if strings.HasSuffix(name, "_exists") {
 		count = 1

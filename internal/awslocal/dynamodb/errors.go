@@ -20,6 +20,10 @@ func validationf(format string, args ...any) *apiError {
 	return errorf("ValidationException", format, args...)
 }
 
+func invalidf(format string, args ...any) *apiError {
+	return validationf("One or more parameter values were invalid: "+format, args...)
+}
+
 func conditionFailed(old item) *apiError {
 	return &apiError{code: "ConditionalCheckFailedException", message: "The conditional request failed", item: old}
 }

@@ -84,6 +84,7 @@ type parser struct {
 	param  string
 	src    string
 	tokens []token
+	at     int // the next token
 }
 
 // parse runs read over the whole expression src, which the request gave in param.
@@ -117,16 +118,15 @@ func (p *parser) fail(format string, args ...any) {
 }
 
 func (p *parser) failHere() {
-	t := p.peek()
-	panic(syntaxError(p.param, p.src, t.pos, t.pos+len(t.text)))
+	panic(syntaxError(p.param, p.src, p.tokens, p.at))
 }
 
-func (p *parser) peek() token { return p.tokens[0] }
+func (p *parser) peek() token { return p.tokens[p.at] }
 
 func (p *parser) next() token {
-	t := p.tokens[0]
+	t := p.tokens[p.at]
 	if t.kind != 0 {
-		p.tokens = p.tokens[1:]
+		p.at++
 	}
 	return t
 }
@@ -148,7 +148,7 @@ func (p *parser) expect(text string) {
 
 // atFunction tells whether a name followed by a parenthesis comes next.
 func (p *parser) atFunction() bool {
-	return p.peek().kind == 'a' && p.tokens[1].kind == '('
+	return p.peek().kind == 'a' && p.tokens[p.at+1].kind == '('
 }
 
 func (p *parser) path() path {

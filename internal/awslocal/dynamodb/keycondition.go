@@ -35,7 +35,7 @@ func (c *condition) bounds(schema keySchema) (low, high string, err error) {
 		}
 		for _, o := range k.args[1:] {
 			if o.lit.kind != part.kind {
-				return "", "", validationf("One or more parameter values were invalid: Condition parameter type does not match schema type")
+				return "", "", invalidf("Condition parameter type does not match schema type")
 			}
 			if err := (keySchema{part}).checkValues(item{part.name: *o.lit}, ""); err != nil {
 				return "", "", err

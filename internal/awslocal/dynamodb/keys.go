@@ -91,9 +91,9 @@ func (s keySchema) checkValues(it item, index string) error {
 		case v.str == "":
 			return validationf("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", longNames[part.kind], part.name)
 		case i == 0 && len(v.str) > maxHashKey:
-			return validationf("One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of%d bytes", maxHashKey)
+			return invalidf("Size of hashkey has exceeded the maximum size limit of%d bytes", maxHashKey)
 		case i == 1 && len(v.str) > maxRangeKey:
-			return validationf("One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of %d bytes", maxRangeKey)
+			return invalidf("Aggregated size of all range keys has exceeded the size limit of %d bytes", maxRangeKey)
 		}
 	}
 	return nil

@@ -45,12 +45,12 @@ func lex(param, src string) ([]token, error) {
 				j++
 			}
 			if j == i+1 {
-				return nil, syntaxError(param, src, i, j)
+				return nil, nearError(param, src, out, i, j)
 			}
 		case c == '<' && j < len(src) && (src[j] == '=' || src[j] == '>'), c == '>' && j < len(src) && src[j] == '=':
 			j++
 		case strings.IndexByte("=<>()[],.+-", c) < 0:
-			return nil, syntaxError(param, src, i, j)
+			return nil, nearError(param, src, out, i, j)
 		}
 		out = append(out, token{kind, src[i:j], i})
 		i = j
@@ -58,10 +58,18 @@ func lex(param, src string) ([]token, error) {
 	return append(out, token{pos: len(src)}), nil
 }
 
-// syntaxError names the token src[from:to] and its surroundings.
-func syntaxError(param, src string, from, to int) error {
-	if from >= len(src) {
-		return validationf("Invalid %s: Syntax error; token: \"<EOF>\", near: %q", param, src[max(0, len(src)-10):])
+// nearError is about the text src[from:to] after the tokens that were good.
+func nearError(param, src string, before []token, from, to int) error {
+	return syntaxError(param, src, append(before, token{'?', src[from:to], from}, token{pos: len(src)}), len(before))
+}
+
+// syntaxError names a token, and as its surroundings the tokens before and after it.
+func syntaxError(param, src string, tokens []token, at int) error {
+	from, to, text := tokens[max(0, at-1)].pos, len(src), tokens[at].text
+	if text == "" {
+		text = "<EOF>"
+	} else if next := tokens[at+1]; next.text != "" {
+		to = next.pos + len(next.text)
 	}
-	return validationf("Invalid %s: Syntax error; token: %q, near: %q", param, src[from:to], src[max(0, from-5):min(len(src), to+5)])
+	return validationf("Invalid %s: Syntax error; token: %q, near: %q", param, text, strings.TrimSpace(src[from:to]))
 }

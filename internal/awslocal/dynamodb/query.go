@@ -102,11 +102,16 @@ func (s *Server) source(r read) (t *table, ix *index, err error) {
 		return t, ix, nil
 	}
 	if r.Select == "ALL_ATTRIBUTES" {
-		return nil, nil, validationf("One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL", ix.name)
+		return nil, nil, invalidf("Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL", ix.name)
+	}
+	for _, p := range r.filter.paths() {
+		if !slices.Contains(ix.names, p[0].name) {
+			return nil, nil, invalidf("Secondary index %s does not project one or more filter attributes: [%s]", ix.name, p[0].name)
+		}
 	}
 	for _, p := range r.paths {
 		if !slices.Contains(ix.names, p[0].name) {
-			return nil, nil, validationf("One or more parameter values were invalid: Global secondary index %s does not project [%s]", ix.name, p[0].name)
+			return nil, nil, invalidf("Global secondary index %s does not project [%s]", ix.name, p[0].name)
 		}
 	}
 	return t, ix, nil

@@ -92,7 +92,10 @@ func serve[In, Out any](f func(In) (Out, error)) operation {
 			if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 				return nil, validationf("The parameter %s is not supported by this endpoint", name)
 			}
-			return nil, errorf("SerializationException", "%s", strings.TrimPrefix(err.Error(), "json: "))
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				return nil, errorf("SerializationException", "Unexpected %s in the request where a value of another type belongs", wrong.Value)
+			}
+			return nil, errorf("SerializationException", "The request is not valid: %s", err.Error())
 		}
 		return f(in)
 	}

@@ -175,11 +175,11 @@ func (t *table) replace(old, new *record) units {
 }
 
 // newRecord validates an item about to be stored.
-func (t *table) newRecord(it item, updating bool) (*record, error) {
+func (t *table) newRecord(it item) (*record, error) {
 	for _, ix := range t.indexes {
 		for _, part := range ix.schema {
 			if v, ok := it[part.name]; ok && v.kind != part.kind {
-				return nil, validationf("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", part.name, part.kind, v.kind, ix.name)
+				return nil, invalidf("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", part.name, part.kind, v.kind, ix.name)
 			}
 		}
 		if err := ix.schema.checkValues(it, ix.name); err != nil {
@@ -187,11 +187,8 @@ func (t *table) newRecord(it item, updating bool) (*record, error) {
 		}
 	}
 	size := it.size()
-	switch {
-	case size > maxItem && updating:
+	if size > maxItem {
 		return nil, validationf("Item size to update has exceeded the maximum allowed size")
-	case size > maxItem:
-		return nil, validationf("Item size has exceeded the maximum allowed size")
 	}
 	key, _ := t.schema.key(it)
 	return &record{key: key, item: it, size: size}, nil
@@ -202,10 +199,10 @@ func (t *table) checkPut(it item) error {
 	for _, part := range t.schema {
 		v, ok := it[part.name]
 		if !ok {
-			return validationf("One or more parameter values were invalid: Missing the key %s in the item", part.name)
+			return invalidf("Missing the key %s in the item", part.name)
 		}
 		if v.kind != part.kind {
-			return validationf("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s", part.name, part.kind, v.kind)
+			return invalidf("Type mismatch for key %s expected: %s actual: %s", part.name, part.kind, v.kind)
 		}
 	}
 	return t.schema.checkValues(it, "")

@@ -34,10 +34,6 @@ type streamSpec struct {
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 
-func invalidf(format string, args ...any) error {
-	return validationf("One or more parameter values were invalid: "+format, args...)
-}
-
 // schema validates a key schema against the attribute definitions and notes which of them it uses.
 func schema(keys []keyElement, defined map[string]string, used map[string]bool) (keySchema, error) {
 	if len(keys) == 0 || len(keys) > 2 {
@@ -92,6 +88,9 @@ func (s *Server) createTable(in struct {
 	var err error
 	if t.schema, err = schema(in.KeySchema, defined, used); err != nil {
 		return tableReply{}, err
+	}
+	if in.GlobalSecondaryIndexes != nil && len(in.GlobalSecondaryIndexes) == 0 {
+		return tableReply{}, invalidf("List of GlobalSecondaryIndexes is empty")
 	}
 	if len(in.GlobalSecondaryIndexes) > 20 { // "Quotas in Amazon DynamoDB"
 		return tableReply{}, invalidf("GlobalSecondaryIndex count exceeds the per-table limit of 20")

@@ -86,10 +86,13 @@ func (p *parser) sum() updateOperand {
 	if op != "+" && op != "-" {
 		return left
 	}
+	if left.op == "+" || left.op == "-" { // one operator a clause, in parentheses or not
+		p.failHere()
+	}
 	p.next()
 	out := updateOperand{op: op, args: []updateOperand{left, p.term()}}
 	for _, o := range out.args {
-		if o.op == "list_append" {
+		if o.op != "" && o.op != "if_not_exists" {
 			p.notHere(o.op)
 		}
 		if o.lit != nil && o.lit.kind != "N" {
@@ -117,7 +120,7 @@ func (p *parser) term() updateOperand {
 	}
 	name := p.next().text
 	if name != "if_not_exists" && name != "list_append" {
-		if slices.Contains([]string{"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains", "size"}, name) {
+		if name == "size" || slices.Contains(predicates, name) {
 			p.fail("The function is not allowed in an update expression; function: %s", name)
 		}
 		p.fail("Invalid function name; function: %s", name)

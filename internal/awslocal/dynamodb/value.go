@@ -55,7 +55,7 @@ func decodeMap(w map[string]*wireValue, depth int) (item, error) {
 			return nil, err
 		}
 		if len(k) > 65535 {
-			return nil, validationf("One or more parameter values were invalid: Attribute name is too large, must be less than 65536 bytes")
+			return nil, invalidf("Attribute name is too large, must be less than 65536 bytes")
 		}
 		it[k] = d
 	}
@@ -93,7 +93,7 @@ func (w *wireValue) decode(depth int) (value, error) {
 		kinds++
 		out = value{kind: "NULL"}
 		if !*w.NULL {
-			err = validationf("One or more parameter values were invalid: Null attribute value types must have the value of true")
+			err = invalidf("Null attribute value types must have the value of true")
 		}
 	}
 	if w.SS != nil {
@@ -143,12 +143,12 @@ func decodeSet[T any](kind, name string, members []T, decode func(T) (value, err
 		}
 	}
 	if len(members) == 0 {
-		return value{}, validationf("One or more parameter values were invalid: %s may not be empty", name)
+		return value{}, invalidf("%s may not be empty", name)
 	}
 	slices.SortFunc(out.list, value.compare)
 	for i := 1; i < len(out.list); i++ {
 		if out.list[i-1].compare(out.list[i]) == 0 {
-			return value{}, validationf("One or more parameter values were invalid: Input collection contains duplicates.")
+			return value{}, invalidf("Input collection %v contains duplicates.", members)
 		}
 	}
 	return out, nil

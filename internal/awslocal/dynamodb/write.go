@@ -74,6 +74,9 @@ func (p putParams) prepare() (write, error) {
 	if err != nil {
 		return write{}, err
 	}
+	if it.size() > maxItem {
+		return write{}, validationf("Item size has exceeded the maximum allowed size")
+	}
 	w, err := p.writeParams.prepare(nil)
 	w.item = it
 	return w, err
@@ -115,11 +118,6 @@ func (w write) place(t *table) (string, error) {
 	} else if err := t.schema.checkKey(key); err != nil {
 		return "", err
 	}
-	for _, a := range w.update {
-		if t.schema.has(a.path[0].name) {
-			return "", validationf("One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key", a.path[0].name)
-		}
-	}
 	place, _ := t.schema.key(key)
 	return place, nil
 }
@@ -139,14 +137,19 @@ func (w write) plan(t *table, place string) (old, new *record, err error) {
 	}
 	switch {
 	case w.item != nil:
-		new, err = t.newRecord(w.item, false)
+		new, err = t.newRecord(w.item)
 	case w.updates:
+		for _, a := range w.update {
+			if t.schema.has(a.path[0].name) {
+				return old, old, invalidf("Cannot update attribute %s. This attribute is part of the key", a.path[0].name)
+			}
+		}
 		if before == nil {
 			before = maps.Clone(w.key)
 		}
 		var after item
 		if after, err = w.update.apply(before); err == nil {
-			new, err = t.newRecord(after, true)
+			new, err = t.newRecord(after)
 		}
 	case !w.deletes:
 		new = old
