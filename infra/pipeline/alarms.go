@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -55,6 +56,7 @@ func newAlarms(scope constructs.Construct, s Settings, list []alarm) alarms {
 	var made alarms
 	topic := func(id, display string) awssns.Topic {
 		t := awssns.NewTopic(scope, text(id), &awssns.TopicProps{DisplayName: text(display), EnforceSSL: yes()})
+		mayPublish(t)
 		if s.Email != "" {
 			t.AddSubscription(awssnssubscriptions.NewEmailSubscription(text(s.Email), nil))
 		}
@@ -113,6 +115,20 @@ func newAlarm(scope constructs.Construct, stack string, a alarm) awscloudwatch.A
 		props.EvaluateLowSampleCountPercentile = text("ignore")
 	}
 	return awscloudwatch.NewAlarm(scope, text(a.name), props)
+}
+
+// mayPublish lets the alarms of this account publish. A topic's own policy, which the TLS rule brings, takes the place
+// of the one SNS makes by default, and with it of the right alarms have through that one: they would change state and
+// tell nobody.
+func mayPublish(topic awssns.Topic) {
+	stack := awscdk.Stack_Of(topic)
+	topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid:        text("AlarmsOfThisAccount"),
+		Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(text("cloudwatch.amazonaws.com"), nil)},
+		Actions:    texts("sns:Publish"),
+		Resources:  &[]*string{topic.TopicArn()},
+		Conditions: &map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": stack.Account()}},
+	}))
 }
 
 // notify sends an alarm's ringing and its clearing.

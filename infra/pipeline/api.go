@@ -20,6 +20,7 @@ const (
 // api is the HTTP API in front of the receiver.
 type api struct {
 	http   awsapigatewayv2.HttpApi
+	routes []awsapigatewayv2.HttpRoute
 	log    awslogs.LogGroup
 	url    *string // of the webhook path
 	target *string // what the custom domain's record points at; nil without one
@@ -66,11 +67,11 @@ func newAPI(scope constructs.Construct, s Settings, receiver function) api {
 
 	integration := awsapigatewayv2integrations.NewHttpLambdaIntegration(text("Receiver"), receiver.fn, nil)
 	route := func(path string, method awsapigatewayv2.HttpMethod) {
-		a.http.AddRoutes(&awsapigatewayv2.AddRoutesOptions{
+		a.routes = append(a.routes, *a.http.AddRoutes(&awsapigatewayv2.AddRoutesOptions{
 			Path:        text(path),
 			Methods:     &[]awsapigatewayv2.HttpMethod{method},
 			Integration: integration,
-		})
+		})...)
 	}
 	route(webhookPath, awsapigatewayv2.HttpMethod_POST)
 	route(healthPath, awsapigatewayv2.HttpMethod_GET)

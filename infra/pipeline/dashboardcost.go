@@ -25,35 +25,35 @@ func costRow(s Settings, p parts) []awscloudwatch.IWidget {
 	const hour = time.Hour
 	ledger, billing := p.tables.ledger.TableName(), p.tables.billing.TableName()
 	tables := math(fmt.Sprintf("(FILL(lw,0) + FILL(bw,0)) * %g + (FILL(lr,0) + FILL(br,0)) * %g", writeUnit, readUnit), hour, "DynamoDB", map[string]awscloudwatch.IMetric{
-		"lw": p.table(ledger, "ConsumedWriteCapacityUnits", hour, ""),
-		"bw": p.table(billing, "ConsumedWriteCapacityUnits", hour, ""),
-		"lr": p.table(ledger, "ConsumedReadCapacityUnits", hour, ""),
-		"br": p.table(billing, "ConsumedReadCapacityUnits", hour, ""),
+		"lw": p.table(ledger, "ConsumedWriteCapacityUnits", hour, unlabelled),
+		"bw": p.table(billing, "ConsumedWriteCapacityUnits", hour, unlabelled),
+		"lr": p.table(ledger, "ConsumedReadCapacityUnits", hour, unlabelled),
+		"br": p.table(billing, "ConsumedReadCapacityUnits", hour, unlabelled),
 	})
 	requests := math(fmt.Sprintf("FILL(requests,0) * %g", apiRequest), hour, "API", map[string]awscloudwatch.IMetric{
-		"requests": p.metrics.api(p.api, "Count", sum, hour, ""),
+		"requests": p.metrics.api(p.api, "Count", sum, hour, unlabelled),
 	})
 	main := p.queues.main.QueueName()
 	messages := math(fmt.Sprintf("(FILL(sent,0) + FILL(received,0) + FILL(empty,0) + FILL(deleted,0)) * %g", sqsRequest), hour,
 		"SQS, at most", map[string]awscloudwatch.IMetric{
-			"sent":     p.queue(main, "NumberOfMessagesSent", sum, hour, ""),
-			"received": p.queue(main, "NumberOfMessagesReceived", sum, hour, ""),
-			"empty":    p.queue(main, "NumberOfEmptyReceives", sum, hour, ""),
-			"deleted":  p.queue(main, "NumberOfMessagesDeleted", sum, hour, ""),
+			"sent":     p.queue(main, "NumberOfMessagesSent", sum, hour, unlabelled),
+			"received": p.queue(main, "NumberOfMessagesReceived", sum, hour, unlabelled),
+			"empty":    p.queue(main, "NumberOfEmptyReceives", sum, hour, unlabelled),
+			"deleted":  p.queue(main, "NumberOfMessagesDeleted", sum, hour, unlabelled),
 		})
 	lambda := func(label string, f function, size Function) awscloudwatch.IMetric {
 		perMillisecond := gigabyteSec * float64(size.MemoryMB) / 1024 / 1000
 		id := label // names in an expression are unique within a graph
 		return math(fmt.Sprintf("FILL(%[1]srun,0) * %[2]g + FILL(%[1]sms,0) * %[3]g", id, invocation, perMillisecond), hour, label,
 			map[string]awscloudwatch.IMetric{
-				id + "run": p.lambda(f, "Invocations", sum, hour, ""),
-				id + "ms":  p.lambda(f, "Duration", sum, hour, ""),
+				id + "run": p.lambda(f, "Invocations", sum, hour, unlabelled),
+				id + "ms":  p.lambda(f, "Duration", sum, hour, unlabelled),
 			})
 	}
 	logBytes := func(label string, f function) awscloudwatch.IMetric {
 		id := label + "bytes"
 		return math(fmt.Sprintf("FILL(%s,0) * %g", id, logGigabyte/(1<<30)), hour, label, map[string]awscloudwatch.IMetric{
-			id: metric("AWS/Logs", "IncomingBytes", map[string]*string{"LogGroupName": f.log.LogGroupName()}, sum, hour, ""),
+			id: metric("AWS/Logs", "IncomingBytes", map[string]*string{"LogGroupName": f.log.LogGroupName()}, sum, hour, unlabelled),
 		})
 	}
 	dollars := func(title string, left ...awscloudwatch.IMetric) awscloudwatch.IWidget {

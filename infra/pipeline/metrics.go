@@ -16,6 +16,9 @@ const (
 	p99     = "p99"
 )
 
+// unlabelled is the label of a metric nobody sees by itself: one an alarm reads, or a part of an expression.
+const unlabelled = ""
+
 // metrics makes the metrics that alarms and the dashboard read.
 type metrics struct{ stage string }
 
@@ -51,14 +54,17 @@ func (metrics) operation(tableName *string, operation, name string, period time.
 }
 
 func metric(namespace, name string, dimensions map[string]*string, statistic string, period time.Duration, label string) awscloudwatch.IMetric {
-	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+	props := &awscloudwatch.MetricProps{
 		Namespace:     text(namespace),
 		MetricName:    text(name),
 		DimensionsMap: &dimensions,
 		Statistic:     text(statistic),
 		Period:        seconds(period),
-		Label:         text(label),
-	})
+	}
+	if label != unlabelled {
+		props.Label = text(label)
+	}
+	return awscloudwatch.NewMetric(props)
 }
 
 // math combines metrics: names in the expression are the keys of using.
