@@ -51,21 +51,22 @@ func TestThinNotificationIsRecognised(t *testing.T) {
 func TestVaryingFieldsAreTolerated(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
-		"RequestNull":      `{"id":"evt_1","object":"event","type":"a.b","request":null}`,
-		"RequestString":    `{"id":"evt_1","object":"event","type":"a.b","request":"req_1"}`,
-		"RequestObject":    `{"id":"evt_1","object":"event","type":"a.b","request":{"id":"req_1","idempotency_key":"k"}}`,
-		"OnlyIDAndType":    `{"type":"a.b","id":"evt_1"}`,
-		"EverythingNull":   `{"id":"evt_1","type":"a.b","object":null,"account":null,"api_version":null,"created":null,"livemode":null,"data":null,"related_object":null,"context":null}`,
-		"WrongKinds":       `{"id":"evt_1","type":"a.b","account":7,"api_version":{},"created":"soon","livemode":"yes","data":[1],"related_object":"x","context":[]}`,
-		"DataObjectNull":   `{"id":"evt_1","type":"a.b","data":{"object":null,"previous_attributes":null}}`,
-		"DataObjectText":   `{"id":"evt_1","type":"a.b","data":{"object":"in_1","previous_attributes":3}}`,
-		"UnknownFields":    `{"id":"evt_1","type":"a.b","new":{"deep":[{"id":"evt_2","type":"c.d"}]},"data":{"id":"evt_3","more":1}}`,
-		"EscapedSpelling":  `{"\u0069d":"evt\u005f1","ty\u0070e":"a.b","object":"\u0065vent"}`,
-		"LastDuplicate":    `{"id":"evt_0","type":"x","data":{"object":{"id":"in_0","customer":"cus_0"}},"id":"evt_1","type":"a.b","data":{"object":null}}`,
-		"CreatedFraction":  `{"id":"evt_1","type":"a.b","created":1.5}`,
-		"CreatedEnormous":  `{"id":"evt_1","type":"a.b","created":99999999999999999999999}`,
-		"CreatedNegative":  `{"id":"evt_1","type":"a.b","created":-5}`,
-		"SurroundingSpace": "\r\n\t {\"id\":\"evt_1\",\"type\":\"a.b\"} \n",
+		"RequestNull":          `{"id":"evt_1","object":"event","type":"a.b","request":null}`,
+		"RequestString":        `{"id":"evt_1","object":"event","type":"a.b","request":"req_1"}`,
+		"RequestObject":        `{"id":"evt_1","object":"event","type":"a.b","request":{"id":"req_1","idempotency_key":"k"}}`,
+		"OnlyIDAndType":        `{"type":"a.b","id":"evt_1"}`,
+		"EverythingNull":       `{"id":"evt_1","type":"a.b","object":null,"account":null,"api_version":null,"created":null,"livemode":null,"data":null,"related_object":null,"context":null}`,
+		"WrongKinds":           `{"id":"evt_1","type":"a.b","account":7,"api_version":{},"created":"soon","livemode":"yes","data":[1],"related_object":"x","context":[]}`,
+		"DataObjectNull":       `{"id":"evt_1","type":"a.b","data":{"object":null,"previous_attributes":null}}`,
+		"DataObjectText":       `{"id":"evt_1","type":"a.b","data":{"object":"in_1","previous_attributes":3}}`,
+		"UnknownFields":        `{"id":"evt_1","type":"a.b","new":{"deep":[{"id":"evt_2","type":"c.d"}]},"data":{"id":"evt_3","more":1}}`,
+		"EscapedSpelling":      `{"\u0069d":"evt\u005f1","ty\u0070e":"a.b","object":"\u0065vent"}`,
+		"LastDuplicate":        `{"id":"evt_0","type":"x","data":{"object":{"id":"in_0","customer":"cus_0"}},"id":"evt_1","type":"a.b","data":{"object":null}}`,
+		"LastDuplicateIsWhole": `{"id":"evt_1","type":"a.b","data":{"object":{"id":"in_0","customer":"cus_0"},"previous_attributes":{}},"data":{}}`,
+		"CreatedFraction":      `{"id":"evt_1","type":"a.b","created":1.5}`,
+		"CreatedEnormous":      `{"id":"evt_1","type":"a.b","created":99999999999999999999999}`,
+		"CreatedNegative":      `{"id":"evt_1","type":"a.b","created":-5}`,
+		"SurroundingSpace":     "\r\n\t {\"id\":\"evt_1\",\"type\":\"a.b\"} \n",
 	} {
 		got, err := Parse([]byte(body))
 		if err != nil {
