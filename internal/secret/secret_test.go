@@ -142,7 +142,10 @@ func TestFailedReadKeepsWhatIsKnown(t *testing.T) {
 		if _, changed := b.Refresh(t.Context()); changed {
 			t.Errorf("%s: changed", name)
 		}
-		b.clock = b.clock.Add(10 * time.Second)
+		b.clock = b.clock.Add(10*time.Second - 1)
+		b.want(t, "whsec_1")
+		b.wantReads(t, 2)
+		b.clock = b.clock.Add(1)
 		b.store.text, b.store.err = "whsec_2", nil
 		b.want(t, "whsec_2")
 		b.wantReads(t, 3)
