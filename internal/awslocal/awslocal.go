@@ -19,8 +19,9 @@ type Options struct {
 	// endpoint of [Config]. Default http://aws.local, which suits in-process
 	// use only.
 	BaseURL string
-	// Intercept is asked about every call, on the caller's goroutine, before
-	// anything happens.
+	// Intercept is asked about every call before anything happens. It and
+	// Observe run on the goroutine that serves the call, an in-process caller's
+	// own, with no lock held, so they may block or end that goroutine.
 	Intercept func(*Call) Fault
 	// Observe sees every answer of a service, also one that is then lost.
 	Observe func(call *Call, status int, body []byte)
