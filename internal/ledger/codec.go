@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -11,8 +13,11 @@ import (
 // as it is in the binary, so a better dictionary becomes z2 beside it, and dictionary.z1 is never changed.
 const (
 	codecRaw = "raw" // as received: packing did not make it smaller
-	codecZ1  = "z1"  // one zstd frame (RFC 8878) with dictionary.z1
+	codecZ1  = "z1"  // one zstd frame (RFC 8878) with dictionary.z1, without its magic number
 )
+
+// frameMagic begins every zstd frame. What is the same in all bodies is not worth four bytes in each.
+var frameMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 //go:generate go run ./gendict -id 1 -out dictionary.z1
 
@@ -65,7 +70,8 @@ func (c *Codec) Warm() { c.encoder.EncodeAll([]byte("{}"), nil) }
 // Pack returns the body as it is stored, and its codec. It keeps no reference to body unless the codec is raw.
 func (c *Codec) Pack(body []byte) (packed []byte, codec string) {
 	packed = c.encoder.EncodeAll(body, make([]byte, 0, 1024))
-	if len(packed) >= len(body) {
+	packed, framed := bytes.CutPrefix(packed, frameMagic)
+	if !framed || len(packed) >= len(body) {
 		return body, codecRaw
 	}
 	return packed, codecZ1
@@ -79,7 +85,7 @@ func (c *Codec) Unpack(packed []byte, codec string) ([]byte, error) {
 	case codecRaw:
 		return packed, nil
 	case codecZ1:
-		body, err := c.decoder.DecodeAll(packed, nil)
+		body, err := c.decoder.DecodeAll(slices.Concat(frameMagic, packed), nil)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCodec, err)
 		}

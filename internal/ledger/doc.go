@@ -50,12 +50,12 @@
 //	lapsed     step       =           ok            steps
 //	other      step       =           ErrLeaseLost
 //
-//	mine       done       done        ok            status settled_ms delete_after_s -open -lease_until_ms -suspect -last_error -error_class -first_wait_ms -waits_on -failures
-//	lapsed     done       done        ok            status settled_ms delete_after_s -open -lease_until_ms -suspect -last_error -error_class -first_wait_ms -waits_on -failures
+//	mine       done       done        ok            status settled_ms delete_after_s -token -open -lease_until_ms -suspect -last_error -error_class -first_wait_ms -waits_on -failures
+//	lapsed     done       done        ok            status settled_ms delete_after_s -token -open -lease_until_ms -suspect -last_error -error_class -first_wait_ms -waits_on -failures
 //	other      done       =           ErrLeaseLost
 //
-//	mine       skip       skipped     ok            status settled_ms delete_after_s last_error -open -lease_until_ms -suspect -error_class -first_wait_ms -waits_on -failures
-//	lapsed     skip       skipped     ok            status settled_ms delete_after_s last_error -open -lease_until_ms -suspect -error_class -first_wait_ms -waits_on -failures
+//	mine       skip       skipped     ok            status settled_ms delete_after_s last_error -token -open -lease_until_ms -suspect -error_class -first_wait_ms -waits_on -failures
+//	lapsed     skip       skipped     ok            status settled_ms delete_after_s last_error -token -open -lease_until_ms -suspect -error_class -first_wait_ms -waits_on -failures
 //	other      skip       =           ErrLeaseLost
 //
 //	mine       park       parked      ok            status settled_ms open attempts+ failures last_error error_class -lease_until_ms -suspect -first_wait_ms -waits_on
@@ -109,8 +109,8 @@
 // # Own token: the SDK retries
 //
 // A write can have been applied though its reply was lost; the SDK's retry then meets its own write. That is success
-// for each operation, told by what it left: Record, Claim by their token; Settle and Release by the claim's
-// generation and token in the state they lead to; a step by its mark under the claim's generation, and before that by
+// for each operation, told by what it left: Record and Claim by their token; Settle and Release by the claim's
+// generation, which no other claim has had, in the state they lead to; a step by its mark under the claim's generation, and before that by
 // the transaction's request token; Replay by its token among the last five replays, whatever became of the entry
 // since; Swept by its millisecond; Discard by its words; Park and Unclaim by there being nothing left to do. Tokens
 // must therefore be new for each delivery, receive and replay.

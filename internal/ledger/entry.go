@@ -86,9 +86,9 @@ type Entry struct {
 	Body  []byte // the exact bytes received; nil where they were not asked for
 	Codec string // how Body is packed in the table
 
-	RecordedMS, SettledMS int64 // RecordedMS: when the entry became to do, by its first record or its last replay
-	FirstRecordedMS       int64 // when it was accepted; equal to RecordedMS unless it was replayed
-	Token                 string
+	RecordedMS, SettledMS int64  // RecordedMS: when the entry became to do, by its first record or its last replay
+	FirstRecordedMS       int64  // when it was accepted; equal to RecordedMS unless it was replayed
+	Token                 string // of the last write that had one, shortened; none once done or skipped
 	Generation            int64
 	LeaseUntilMS          int64
 	Attempts              int

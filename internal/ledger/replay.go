@@ -30,7 +30,7 @@ func (s *Store) Replay(ctx context.Context, r Replaying) (Entry, error) {
 		x.name(attrRecordedMS)+")")
 	x.set(number(now.UnixMilli()), attrRecordedMS)
 	x.set(number(int64(next)), attrReplay)
-	x.set(str(r.Token), attrToken)
+	x.set(str(short(r.Token)), attrToken)
 	x.remove(attrSettledMS, attrDeleteAfterS, attrAttempts, attrSweeps, attrSweptMS, attrFirstWaitMS, attrWaitsOn)
 	record := replayValue(Replayed{By: r.By, Why: r.Why, AtMS: now.UnixMilli(), Handler: r.Handler, Token: r.Token})
 	if r.Replay == 0 {
@@ -70,7 +70,7 @@ func replayed(old item, r Replaying, now time.Time) (item, error) {
 		return nil, ErrNotFound
 	}
 	for _, earlier := range e.Replays {
-		if earlier.Token == r.Token {
+		if earlier.Token == short(r.Token) {
 			return old, nil
 		}
 	}

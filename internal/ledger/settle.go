@@ -9,7 +9,7 @@ import (
 )
 
 // Settle ends the entry's work: done or skipped, to be deleted after the retention, or parked, to wait for a person.
-// Meeting the entry settled so under its own token and generation is success.
+// Meeting the entry settled so under its own generation is success.
 //
 // Errors: ErrLeaseLost.
 func (s *Store) Settle(ctx context.Context, c Claim, t Settlement) error {
@@ -35,14 +35,13 @@ func (s *Store) Settle(ctx context.Context, c Claim, t Settlement) error {
 			x.remove(attrSuspect)
 		}
 	} else {
-		x.remove(attrOpen, attrFailures, attrSuspect)
+		x.remove(attrOpen, attrFailures, attrSuspect, attrToken)
 		x.set(number(s.deleteAfter(now)), attrDeleteAfterS)
 	}
 	return s.finish(ctx, c, x, t.Status, "settling")
 }
 
-// Release hands the entry back, to be claimed again later. Meeting it so under its own token and generation is
-// success.
+// Release hands the entry back, to be claimed again later. Meeting it so under its own generation is success.
 //
 // Errors: ErrLeaseLost.
 func (s *Store) Release(ctx context.Context, c Claim, r Releasing) error {
@@ -81,7 +80,7 @@ func (s *Store) Release(ctx context.Context, c Claim, r Releasing) error {
 func (s *Store) finish(ctx context.Context, c Claim, x *expression, status Status, doing string) error {
 	_, err := s.update(ctx, c.Entry.Key, x, types.ReturnValueNone)
 	if old, failed := conditionFailed(err); failed {
-		if e := entryOf(old); e.Status == status && e.Generation == c.Generation && e.Token == c.Token {
+		if e := entryOf(old); e.Status == status && e.Generation == c.Generation {
 			return nil
 		}
 		err = ErrLeaseLost

@@ -85,7 +85,7 @@ func (s *Store) Record(ctx context.Context, r Recording) (RecordResult, error) {
 	})
 	if old, failed := conditionFailed(err); failed {
 		e := entryOf(old)
-		return RecordResult{New: e.Token == r.Token && e.Status == Recorded, Entry: e}, nil
+		return RecordResult{New: e.Token == short(r.Token) && e.Status == Recorded, Entry: e}, nil
 	}
 	if err != nil {
 		return RecordResult{}, fmt.Errorf("recording %s: %w", r.Key, transient(err))
@@ -120,7 +120,7 @@ func (s *Store) Claim(ctx context.Context, c Claiming) (Claim, error) {
 	}
 	x.set(str(string(Processing)), attrStatus)
 	x.set(number(c.Until.UnixMilli()), attrLeaseUntilMS)
-	x.set(str(c.Token), attrToken)
+	x.set(str(short(c.Token)), attrToken)
 	x.setIfAbsent(emptyMap(), attrSteps) // so that a step can be marked by its path
 	x.add(1, attrGeneration)
 	taken, err := s.update(ctx, c.Key, x, types.ReturnValueAllNew)
@@ -145,7 +145,7 @@ func claimed(old item, token string, now time.Time) (item, error) {
 	switch {
 	case absent(e, now):
 		return nil, ErrNotFound
-	case e.Status == Processing && e.Token == token:
+	case e.Status == Processing && e.Token == short(token):
 		return old, nil
 	case e.Status == Processing && e.LeaseUntilMS > now.UnixMilli():
 		return nil, &HeldError{time.UnixMilli(e.LeaseUntilMS)}
@@ -161,7 +161,7 @@ func claimed(old item, token string, now time.Time) (item, error) {
 // that is applied after Unclaim is healed like a dead process: its lease runs out.
 func (s *Store) Unclaim(ctx context.Context, key Key, token string) error {
 	x := newExpression()
-	x.when(x.live(s.now().Unix()), x.is(Processing), x.name(attrToken)+" = "+x.value(str(token)))
+	x.when(x.live(s.now().Unix()), x.is(Processing), x.name(attrToken)+" = "+x.value(str(short(token))))
 	x.set(str(string(Recorded)), attrStatus)
 	x.remove(attrLeaseUntilMS)
 	_, err := s.update(ctx, key, x, types.ReturnValueNone)

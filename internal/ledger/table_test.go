@@ -43,7 +43,7 @@ func merge(its ...item) item {
 
 const (
 	key  = ledger.Key("stripe#-#evt_1")
-	body = `{"id":"evt_1","object":"event"}`
+	body = `{"a":1}`
 	mine = "message-1:1" // the token of the caller's claim
 )
 

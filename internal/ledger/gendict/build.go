@@ -17,7 +17,7 @@ import (
 const maxDict = 64 * 1024
 
 // novel is the packed size above which a body is worth its room: smaller, it is made of what is already there.
-const novel = 300
+const novel = 180
 
 // A sample is one whole event body, as Stripe posts it.
 type sample struct {
@@ -25,12 +25,12 @@ type sample struct {
 	body []byte
 }
 
-// commonest lists the types of event a billing backend gets most, the commonest first: what a dictionary ends with
-// is the cheapest to refer to, and what it begins with is the first to fall out.
+// commonest lists types of event in the order in which they get their room, one for each kind of object: what a
+// dictionary ends with is the cheapest to refer to, and what comes last may find none. Invoices come first: they are
+// the largest of the common events, and the ones nearest to the end of a write unit.
 var commonest = []string{
-	"invoice.paid", "payment_intent.succeeded", "charge.succeeded", "customer.subscription.updated",
-	"invoice.created", "invoice.finalized", "payment_intent.created", "customer.updated", "payment_method.attached",
-	"checkout.session.completed", "charge.refunded", "invoice.payment_failed", "customer.subscription.created",
+	"invoice.updated", "invoice.paid", "invoice.payment_failed", "customer.subscription.updated",
+	"checkout.session.completed", "charge.succeeded", "payment_intent.succeeded",
 }
 
 // build makes a dictionary of the bodies in frequent, in the order of commonest, then by name, and of those in rare
