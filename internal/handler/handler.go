@@ -39,24 +39,23 @@ type Event struct {
 	Replay  int // replay number
 	Attempt int // charged attempts before this one
 
-	// Run is how many times the event was started over on purpose (a replay of one that was done). It is part of
-	// the idempotency keys.
+	// Run numbers the runs of the event that are meant to have their effects anew: a replay begins one, a retry does
+	// not. It is part of the idempotency keys.
 	Run int
 
 	// Handler is the name of the handler that runs; it is part of the idempotency keys.
 	Handler string
 }
 
-// IdempotencyKey is the key the outside call named step carries. It is the same over all retries of the event, and
-// over replays of a parked one, whose steps go on where they stopped; a replay of one that was done starts over and
-// has new keys.
+// IdempotencyKey is the key the outside call named step carries. It is the same over all retries of the event and new
+// with its next Run.
 //
 // Stripe stores the first answer under a key, even a 500 (Stripe API Reference, "Idempotent requests"). After one,
 // read the object and continue from what it says, or call again under NextIdempotencyKey.
 func (e Event) IdempotencyKey(step string) string { return e.key(step, e.Run) }
 
-// NextIdempotencyKey is the key the step would have if the event were started over: for a call whose stored answer
-// is a 500 that, as the object shows, had no effect.
+// NextIdempotencyKey is the key the step has in the next Run: for a call whose stored answer is a 500 that, as the
+// object shows, had no effect.
 func (e Event) NextIdempotencyKey(step string) string { return e.key(step, e.Run+1) }
 
 // key is readable up to the step and hashed when it would be longer than the 255 characters Stripe takes.

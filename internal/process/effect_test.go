@@ -1,0 +1,355 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/awslocal"
+	"backstop/internal/handler"
+	"backstop/internal/ledger"
+)
+
+func TestEffectsAreAppliedOnceThoughTheCommitsReplyIsLost(t *testing.T) {
+	for name, lost := range map[string]int{"OnceSoTheSDKMeetsItsOwn": 1, "AtEveryTrySoTheNextAttemptMeetsTheMark": 4} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				seen := w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+					return []handler.Effect{w.tally(e.ID)}, nil
+				})
+				w.accept("evt_1", "invoice.paid", "cus_1")
+				w.accept("evt_marker", "invoice.paid", "cus_1")
+				w.on("TransactWriteItems", lost, awslocal.Fault{Kind: awslocal.ReplyLost})
+				w.drain(w.processor(), time.Hour)
+				w.wantStatus("evt_1", ledger.Done, 0)
+				if got := w.tallied("evt_1"); got != 1 {
+					t.Errorf("took effect %d times, want 1", got)
+				}
+				if got := w.tallied("evt_marker"); got != 1 || seen.of("evt_1") != 1 {
+					t.Errorf("the marker took effect %d times; evt_1 ran %d times, want 1 and 1", got, seen.of("evt_1"))
+				}
+			})
+		})
+	}
+}
+
+func TestCrashAfterTheCommitDoesNotApplyTwice(t *testing.T) {
+	inWorld(t, func(w *world) {
+		seen := w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			return []handler.Effect{w.tally(e.ID)}, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		updates := 0
+		w.mu.Lock()
+		w.fault = func(c *awslocal.Call) awslocal.Fault {
+			if c.Action == "UpdateItem" {
+				if updates++; updates > 1 && updates < 60 {
+					return awslocal.Fault{Kind: awslocal.Reset} // as if the process died after its commit
+				}
+			}
+			return awslocal.Fault{}
+		}
+		w.mu.Unlock()
+		p := w.processor()
+		w.handle(p, w.receive())
+		w.wantStatus("evt_1", ledger.Processing, 0)
+		w.mu.Lock()
+		w.fault = nil
+		w.mu.Unlock()
+		w.drain(p, time.Hour)
+		w.wantStatus("evt_1", ledger.Done, 1) // the lost lease is charged
+		if w.tallied("evt_1") != 1 || seen.of("evt_1") != 1 {
+			t.Errorf("took effect %d times in %d runs, want 1 in 1", w.tallied("evt_1"), seen.of("evt_1"))
+		}
+	})
+}
+
+func TestConflictIsTriedAgainWithinTheAttempt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			return []handler.Effect{w.tally(e.ID)}, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.on("TransactWriteItems", 3, awslocal.Fault{Kind: awslocal.Refuse, Code: "TransactionConflictException"})
+		w.handle(w.processor(), w.receive())
+		w.wantStatus("evt_1", ledger.Done, 0)
+		if w.tallied("evt_1") != 1 {
+			t.Errorf("took effect %d times", w.tallied("evt_1"))
+		}
+	})
+}
+
+func TestConflictThatStaysIsReleasedUncharged(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			return []handler.Effect{w.tally(e.ID)}, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.on("TransactWriteItems", 1000, awslocal.Fault{Kind: awslocal.Refuse, Code: "TransactionConflictException"})
+		w.handle(w.processor(), w.receive())
+		w.wantStatus("evt_1", ledger.Recorded, 0)
+	})
+}
+
+func TestRowThatMovedMakesTheHandlerDecideAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		row := map[string]string{"pk": "balance", "sk": "-"}
+		other := true
+		seen := w.listen("invoice.paid", "h", func(ctx context.Context, e handler.Event) ([]handler.Effect, error) {
+			stored, err := w.config.Projector.(handler.Table).Get(ctx, w.names.BillingTable, row)
+			if err != nil {
+				return nil, err
+			}
+			if other { // somebody writes between the read and the commit
+				other = false
+				w.project(t, row, 50)
+			}
+			before, _ := stored["cents"].(int64)
+			var expect any
+			if stored != nil {
+				expect = before
+			}
+			return []handler.Effect{handler.Once{Table: w.names.BillingTable, Key: row,
+				Set: handler.Row{"cents": before + 7}, Expect: handler.Row{"cents": expect}}}, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.handle(w.processor(), w.receive())
+		w.wantStatus("evt_1", ledger.Done, 0)
+		stored, err := w.config.Projector.(handler.Table).Get(w.ctx, w.names.BillingTable, row)
+		if err != nil || stored["cents"] != int64(57) || seen.of("evt_1") != 2 {
+			t.Errorf("the row is %v (%v) after %d runs, want 57 after 2", stored, err, seen.of("evt_1"))
+		}
+	})
+}
+
+// project sets a balance past the processor.
+func (w *world) project(t *testing.T, row map[string]string, cents int64) {
+	t.Helper()
+	_, err := w.config.Projector.Apply(w.ctx, "stripe#-#evt_other", handler.Project{Table: w.names.BillingTable, Key: row,
+		Set: handler.Row{"cents": cents}, Version: handler.Version{CreatedS: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRowThatNeverStandsStillIsReleasedUncharged(t *testing.T) {
+	inWorld(t, func(w *world) {
+		seen := w.listen("invoice.paid", "h", func(_ context.Context, _ handler.Event) ([]handler.Effect, error) {
+			return []handler.Effect{handler.Once{Table: w.names.BillingTable, Key: map[string]string{"pk": "a", "sk": "b"},
+				Set: handler.Row{"n": int64(1)}, Expect: handler.Row{"n": int64(99)}}}, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.handle(w.processor(), w.receive())
+		w.wantStatus("evt_1", ledger.Recorded, 0)
+		if seen.of("evt_1") != 5 {
+			t.Errorf("decided %d times in one attempt, want 5", seen.of("evt_1"))
+		}
+	})
+}
+
+func TestFactsAreProjectedAndStaleOnesDroppedAndCounted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		row := map[string]string{"pk": "cus_1", "sk": "in_1"}
+		w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			created := int64(200)
+			if e.ID == "evt_older" {
+				created = 100
+			}
+			return []handler.Effect{handler.Project{Table: w.names.BillingTable, Key: row, Set: handler.Row{"by": e.ID},
+				Version: handler.Version{CreatedS: created, EventID: e.ID}}}, nil
+		})
+		w.accept("evt_newer", "invoice.paid", "cus_1")
+		w.accept("evt_older", "invoice.paid", "cus_1")
+		w.handle(w.processor(), w.receive())
+		w.wantStatus("evt_older", ledger.Done, 0)
+		stored, err := w.config.Projector.(handler.Table).Get(w.ctx, w.names.BillingTable, row)
+		if err != nil || stored["by"] != "evt_newer" {
+			t.Errorf("the row is %v (%v), want the newer fact", stored, err)
+		}
+		if log := w.log.text(); strings.Count(log, `"StaleEffects":1`) != 1 {
+			t.Errorf("the stale effect is not counted once: %s", log)
+		}
+		if n := w.count("TransactWriteItems"); n != 0 {
+			t.Errorf("%d transactions for facts, want none", n)
+		}
+	})
+}
+
+func TestMoreEffectsThanOneTransactionTakesPark(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			var effects []handler.Effect
+			for i := range 100 {
+				effects = append(effects, w.tally(e.ID+string(rune('A'+i))))
+			}
+			return effects, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.handle(w.processor(), w.receive())
+		if e := w.entry("evt_1"); e.Status != ledger.Parked || e.Class != ledger.ClassTooLarge {
+			t.Errorf("it is %s of class %s, want parked too_large", e.Status, e.Class)
+		}
+	})
+}
+
+func TestPayloadThatDoesNotDecodeParksAtOnceWithThePath(t *testing.T) {
+	inWorld(t, func(w *world) {
+		handler.On(&w.registry, "invoice.paid", "h", func(context.Context, handler.Event, *struct {
+			AmountPaid int64 `json:"amount_paid"`
+		}) ([]handler.Effect, error) {
+			return nil, nil
+		})
+		w.record("evt_1", `{"id":"evt_1","type":"invoice.paid","created":1,"data":{"object":{"id":"in_1","customer":"cus_1","amount_paid":"5"}}}`)
+		w.enqueue("evt_1", "invoice.paid", "cus_1")
+		w.handle(w.processor(), w.receive())
+		e := w.entry("evt_1")
+		if e.Status != ledger.Parked || e.Class != ledger.ClassDecode || !strings.Contains(e.LastError, "amount_paid") {
+			t.Errorf("it is %s of class %s (%s), want parked with the path", e.Status, e.Class, e.LastError)
+		}
+	})
+}
+
+func TestFailedHandlerIsRetriedAloneAndTheOthersAreNotRunTwice(t *testing.T) {
+	inWorld(t, func(w *world) {
+		failures := 3
+		bad := w.listen("invoice.paid", "bad", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			if failures--; failures >= 0 {
+				return nil, errOrdinary
+			}
+			return nil, nil
+		})
+		counted := w.listen("invoice.paid", "counted", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			return []handler.Effect{w.tally(e.ID)}, nil
+		})
+		plain := w.listen("invoice.paid", "plain", fine)
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.drain(w.processor(), time.Hour)
+		w.wantStatus("evt_1", ledger.Done, 3)
+		if bad.of("evt_1") != 4 || counted.of("evt_1") != 1 || plain.of("evt_1") != 1 || w.tallied("evt_1") != 1 {
+			t.Errorf("bad ran %d times, counted %d, plain %d, tally %d; want 4, 1, 1, 1",
+				bad.of("evt_1"), counted.of("evt_1"), plain.of("evt_1"), w.tallied("evt_1"))
+		}
+	})
+}
+
+func TestHandlerOutOfBudgetParksTheEntryAfterTheOthersHadTheirTurn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		broken := true
+		bad := w.listen("invoice.paid", "bad", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			if broken {
+				return nil, errOrdinary
+			}
+			return nil, nil
+		})
+		crm := &down{err: err503}
+		waiting := w.listen("invoice.paid", "waiting", func(ctx context.Context, _ handler.Event) ([]handler.Effect, error) {
+			return nil, crm.call(ctx)
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		p := w.processor()
+		w.drain(p, 3*time.Hour)
+		e := w.entry("evt_1")
+		if e.Status != ledger.Recorded || e.Steps["bad"].Outcome != ledger.Parked || bad.of("evt_1") != 8 {
+			t.Fatalf("it is %s, step bad %+v after %d runs; want it to wait for the other handler", e.Status, e.Steps["bad"], bad.of("evt_1"))
+		}
+		crm.err = nil
+		w.drain(p, time.Hour)
+		e = w.entry("evt_1")
+		if e.Status != ledger.Parked || e.Steps["waiting"].Outcome != ledger.Done {
+			t.Fatalf("it is %s, step waiting %+v", e.Status, e.Steps["waiting"])
+		}
+
+		broken = false
+		runs := waiting.of("evt_1")
+		if _, err := w.ledger.Replay(w.ctx, ledger.Replaying{Key: key("evt_1"), From: ledger.Parked, Token: "r", By: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		w.enqueue("evt_1", "invoice.paid", "cus_1")
+		w.drain(p, time.Hour)
+		w.wantStatus("evt_1", ledger.Done, 0)
+		if waiting.of("evt_1") != runs || bad.of("evt_1") != 9 {
+			t.Errorf("after the replay bad ran %d times and the done handler %d more", bad.of("evt_1"), waiting.of("evt_1")-runs)
+		}
+	})
+}
+
+func TestReplayOfOneHandlerRunsThatOneOnly(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a := w.listen("invoice.paid", "a", fine)
+		b := w.listen("invoice.paid", "b", fine)
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		p := w.processor()
+		w.handle(p, w.receive())
+		if _, err := w.ledger.Replay(w.ctx, ledger.Replaying{Key: key("evt_1"), From: ledger.Done, Token: "r", By: "me", Handler: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		w.enqueue("evt_1", "invoice.paid", "cus_1")
+		w.handle(p, w.receive())
+		w.wantStatus("evt_1", ledger.Done, 0)
+		if a.of("evt_1") != 1 || b.of("evt_1") != 2 {
+			t.Errorf("a ran %d times and b %d, want 1 and 2", a.of("evt_1"), b.of("evt_1"))
+		}
+	})
+}
+
+func TestSkipReasonIsStored(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.listen("invoice.paid", "h", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			return nil, handler.Skip("not one of our plans")
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.handle(w.processor(), w.receive())
+		if e := w.entry("evt_1"); e.Status != ledger.Skipped || e.LastError != "not one of our plans" {
+			t.Errorf("it is %s: %s", e.Status, e.LastError)
+		}
+	})
+}
+
+func TestLostLeaseStopsTheWorkerWithoutEffect(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			// Somebody else gives the claim back and takes the entry meanwhile.
+			if err := w.ledger.Unclaim(w.ctx, key(e.ID), w.entry(e.ID).Token); err != nil {
+				t.Error(err)
+			}
+			w.abandon(e.ID)
+			return []handler.Effect{w.tally(e.ID)}, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		failed := w.handle(w.processor(), w.receive())
+		if len(failed) != 1 || w.tallied("evt_1") != 0 {
+			t.Errorf("%d messages stay and %d effects, want 1 and none", len(failed), w.tallied("evt_1"))
+		}
+		if e := w.entry("evt_1"); e.Status != ledger.Processing || e.Generation != 2 {
+			t.Errorf("it is %s at generation %d, want the other's claim untouched", e.Status, e.Generation)
+		}
+	})
+}
+
+func TestIdempotencyKeysAreStableOverRetriesAndNewAfterAReplayOfADoneEvent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var keys []string
+		fail := true
+		w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			keys = append(keys, e.IdempotencyKey("charge"))
+			if fail {
+				fail = false
+				return nil, errors.New("after the call")
+			}
+			return nil, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		p := w.processor()
+		w.drain(p, time.Hour)
+		if _, err := w.ledger.Replay(w.ctx, ledger.Replaying{Key: key("evt_1"), From: ledger.Done, Token: "r", By: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		w.enqueue("evt_1", "invoice.paid", "cus_1")
+		w.drain(p, time.Hour)
+		if len(keys) != 3 || keys[0] != "stripe#-#evt_1/h/charge/0" || keys[1] != keys[0] || keys[2] != "stripe#-#evt_1/h/charge/1" {
+			t.Errorf("keys %v", keys)
+		}
+	})
+}
