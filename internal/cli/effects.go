@@ -11,8 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
+	"backstop/internal/handler"
 	"backstop/internal/journal"
 	"backstop/internal/ledger"
+	"backstop/internal/projection"
 )
 
 // effects is what became of a set of events, counted from the ledger and from the rows the handlers wrote.
@@ -102,17 +104,17 @@ func awaitEffects(ctx context.Context, t *target, keys []string, timeout time.Du
 		}
 	}
 	f.WaitedMS = milliseconds(time.Since(start))
-	return f, f.count(ctx, db, t.BillingTable, done)
+	return f, f.count(ctx, projection.New(db), t.BillingTable, done)
 }
 
 // count reads how often each settled event took effect.
-func (f *effects) count(ctx context.Context, db *dynamodb.Client, table string, done []ledger.Key) error {
+func (f *effects) count(ctx context.Context, rows handler.Table, table string, done []ledger.Key) error {
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(8)
 	for _, key := range done {
 		group.Go(func() error {
-			applied, err := journal.Applied(ctx, db, table, string(key))
+			applied, err := journal.Applied(ctx, rows, table, string(key))
 			if err != nil {
 				return err
 			}

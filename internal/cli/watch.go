@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -26,7 +27,8 @@ type logLine struct {
 	Time    time.Time `json:"time"`
 	Level   string    `json:"level"`
 	Message string    `json:"msg"`
-	Event   string    `json:"event"`
+	Event   string    `json:"event"`    // the processor's: the ledger's key
+	EventID string    `json:"event_id"` // the receiver's
 	Type    string    `json:"type"`
 	Group   string    `json:"group"`
 	Outcome string    `json:"outcome"`
@@ -50,7 +52,11 @@ func (w *watch) line(function, text string) {
 		fmt.Fprintf(w.out, "%-10s  %s\n", function, text)
 		return
 	}
-	if l.Event == "" && l.Outcome == "" && l.Level == "INFO" {
+	event := l.EventID
+	if event == "" {
+		event = l.Event[strings.LastIndexByte(l.Event, '#')+1:]
+	}
+	if event == "" && l.Outcome == "" && l.Level == "INFO" {
 		return // a run that found nothing to do
 	}
 	why := l.Reason
@@ -59,8 +65,8 @@ func (w *watch) line(function, text string) {
 			why += " " + more
 		}
 	}
-	fmt.Fprintf(w.out, "%s  %-10s  %s  %-45s  %s  %s %s\n", l.Time.Local().Format("15:04:05.000"), function,
-		w.paint(l.Outcome), l.Type, l.Event, l.Group, why)
+	fmt.Fprintf(w.out, "%s  %-10s  %s  %-40s  %s  %s %s\n", l.Time.Local().Format("15:04:05.000"), function,
+		w.paint(l.Outcome), l.Type, event, l.Group, why)
 }
 
 // Colours of a terminal's basic palette, by what an outcome means for the person looking on.

@@ -19,10 +19,8 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"backstop/internal/awslocal"
-	"backstop/internal/awslocal/dynamodb"
 	"backstop/internal/awslocal/httpapi"
 	"backstop/internal/awslocal/lambda"
-	"backstop/internal/awslocal/sqs"
 	"backstop/internal/awslocal/stack"
 	"backstop/internal/config"
 	"backstop/internal/schema"
@@ -64,8 +62,7 @@ type Laptop struct {
 	Names       stack.Names
 	Host        *lambda.Host
 	Poller      *lambda.Poller
-	DynamoDB    *dynamodb.Server
-	SQS         *sqs.Server
+	Local       *awslocal.Server
 	Gateway     *httpapi.Gateway
 
 	servers []*http.Server
@@ -114,13 +111,10 @@ func (l *Laptop) start(ctx, work context.Context, opts Options) error {
 	}
 	l.AWSEndpoint = "http://" + back.Addr().String()
 
-	l.DynamoDB = dynamodb.New(dynamodb.Options{Now: opts.Now})
-	l.SQS = sqs.New(sqs.Options{Now: opts.Now, BaseURL: l.AWSEndpoint})
-	local := awslocal.New(awslocal.Options{
-		Now: opts.Now, Region: Region, BaseURL: l.AWSEndpoint, DynamoDB: l.DynamoDB, SQS: l.SQS,
-		Recorder: opts.Recorder, Observe: opts.Observe,
+	l.Local = awslocal.New(awslocal.Options{
+		Now: opts.Now, Region: Region, BaseURL: l.AWSEndpoint, Recorder: opts.Recorder, Observe: opts.Observe,
 	})
-	l.serve(back, local)
+	l.serve(back, l.Local)
 	l.AWS = operator(l.AWSEndpoint, "operator")
 	if l.Names, err = stack.Create(ctx, l.AWS, "dev"); err != nil {
 		front.Close()
@@ -139,7 +133,7 @@ func (l *Laptop) start(ctx, work context.Context, opts Options) error {
 		OnError: func(route string, err error) { opts.Log("httpapi", route+": "+err.Error()) },
 	})
 	l.serve(front, l.Gateway)
-	return l.startSources(work, local, opts)
+	return l.startSources(work, opts)
 }
 
 func listen(port int, what, flag string) (net.Listener, error) {
@@ -212,7 +206,7 @@ func (l *Laptop) startFunctions(ctx context.Context, opts Options) error {
 	return nil
 }
 
-func (l *Laptop) startSources(work context.Context, local *awslocal.Server, opts Options) error {
+func (l *Laptop) startSources(work context.Context, opts Options) error {
 	poller, err := lambda.NewPoller(lambda.PollerOptions{
 		SQS:     awssqs.NewFromConfig(operator(l.AWSEndpoint, "lambda")),
 		Invoker: l.Host, Function: Processor,
@@ -226,7 +220,7 @@ func (l *Laptop) startSources(work context.Context, local *awslocal.Server, opts
 		return err
 	}
 	l.Poller = poller
-	local.SetLambda(lambda.NewControl(lambda.ControlOptions{
+	l.Local.SetLambda(lambda.NewControl(lambda.ControlOptions{
 		Invoker: l.Host, Pollers: []*lambda.Poller{poller},
 	}))
 	l.running.Go(func() { poller.Run(work) })
