@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,6 +34,9 @@ func TestMain(m *testing.M) {
 		fmt.Println("no luck")
 		os.Exit(7)
 	default:
+		if _, err := os.Stat(os.Getenv("TEST_BROKEN_IF")); err == nil {
+			os.Exit(7)
+		}
 		golambda.Start(handle)
 	}
 }
@@ -377,5 +381,32 @@ func TestCloseEndsChildrenAndInvocations(t *testing.T) {
 	}
 	if _, err := host.Invoke(t.Context(), "worker", nil); !errors.Is(err, lambda.ErrClosed) {
 		t.Errorf("Invoke after Close = %v", err)
+	}
+}
+
+func TestFunctionThatCannotStartAgainFailsItsInvocations(t *testing.T) {
+	t.Parallel()
+	marker := t.TempDir() + "/broken"
+	host, _ := startHost(t, func(f *lambda.Function) { f.Env["TEST_BROKEN_IF"] = marker })
+	if err := os.WriteFile(marker, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pid := host.PIDs("worker")[0]
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { return !slices.Contains(host.PIDs("worker"), pid) }) {
+		t.Fatal("the host does not see the process die")
+	}
+	// Waits until the third start has failed, then hears why.
+	f := functionError(t, invoke(t, host, `{}`))
+	if f.Type != "Runtime.ExitError" || !strings.HasSuffix(f.Message, "Error: Runtime exited with error: exit status 7") {
+		t.Errorf("broken = %+v", f)
+	}
+	if err := os.Remove(marker); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { return string(invoke(t, host, `{}`).Payload) == `"ok"` }) {
+		t.Error("the function does not come back once it can start")
 	}
 }

@@ -23,6 +23,9 @@ import (
 const (
 	backoffMin = 100 * time.Millisecond
 	backoffMax = 5 * time.Second
+	// From this many failures in a row on a function counts as broken. One or
+	// two may be a process that was killed while it started.
+	brokenAfter = 3
 )
 
 // maxLogLine cuts an endless line; Lambda's own limit is 256 KB.
@@ -41,24 +44,23 @@ func (s *sandbox) run() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	backoff := backoffMin
+	failures := 0
 	for s.fn.host.ctx.Err() == nil {
 		p, err := startProcess(s.fn)
 		if err != nil {
 			s.tell(err)
-			s.rest(backoff, failure("Runtime.InvalidEntrypoint", err.Error()))
-			backoff = min(2*backoff, backoffMax)
+			failures++
+			s.rest(failures, failure("Runtime.InvalidEntrypoint", err.Error()))
 			continue
 		}
-		wasReady := p.run(func() { s.tell(nil) })
-		if wasReady {
+		if p.run(func() { s.tell(nil) }) {
 			s.tell(nil)
-			backoff = backoffMin
+			failures = 0
 			continue
 		}
 		s.tell(fmt.Errorf("function %s ended before it asked for work: %s", s.fn.Name, p.exitReason()))
-		s.rest(backoff, p.exitResponse("init"))
-		backoff = min(2*backoff, backoffMax)
+		failures++
+		s.rest(failures, p.exitResponse("init"))
 	}
 }
 
@@ -69,13 +71,14 @@ func (s *sandbox) tell(err error) {
 	}
 }
 
-// rest waits before the next start. When no process of the function is up,
-// invocations are answered with the reason instead of waiting for ever.
-func (s *sandbox) rest(d time.Duration, reason Response) {
-	timer := time.NewTimer(d)
+// rest waits before the next start, longer after each failure. When the
+// function is broken and no process of it is up, invocations are answered with
+// the reason instead of waiting for ever.
+func (s *sandbox) rest(failures int, reason Response) {
+	timer := time.NewTimer(min(backoffMin<<min(failures-1, 10), backoffMax))
 	defer timer.Stop()
 	var queue chan *invocation
-	if s.fn.healthy.Load() == 0 {
+	if failures >= brokenAfter && s.fn.healthy.Load() == 0 {
 		queue = s.fn.queue
 	}
 	for {
