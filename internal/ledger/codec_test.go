@@ -61,7 +61,7 @@ func TestExactBytesComeBack(t *testing.T) {
 }
 
 func roundTrip(t interface{ Fatalf(string, ...any) }, codec *ledger.Codec, body []byte) {
-	packed, name := codec.Pack(body)
+	packed, name := codec.Pack(body, 300)
 	if len(packed) > len(body) {
 		t.Fatalf("packing made %d bytes of %d", len(packed), len(body))
 	}
@@ -85,7 +85,7 @@ func TestLargeBodiesComeBack(t *testing.T) {
 func TestWhatDoesNotPackIsStoredRaw(t *testing.T) {
 	t.Parallel()
 	for _, body := range [][]byte{nil, []byte("x"), noise(300)} {
-		if packed, name := shared().Pack(body); name != "raw" || !bytes.Equal(packed, body) {
+		if packed, name := shared().Pack(body, 700); name != "raw" || !bytes.Equal(packed, body) {
 			t.Errorf("%d bytes packed as %s", len(body), name)
 		}
 	}
@@ -108,8 +108,8 @@ const golden = "AQABNQEApAExU3FBbjE5M1pCQnhsVG5yVm9HV2dtNjUKfQLcDKBkSsN8SQE="
 
 func TestBrokenBodiesAreErrors(t *testing.T) {
 	t.Parallel()
-	packed, _ := shared().Pack(bytes.Repeat([]byte(`{"id": "evt_"}`), 20))
-	bomb, _ := ledger.NewCodec().Pack(make([]byte, 6<<20+1))
+	packed, _ := shared().Pack(bytes.Repeat([]byte(`{"id": "evt_"}`), 20), 700)
+	bomb, _ := ledger.NewCodec().Pack(make([]byte, 6<<20+1), 700)
 	for name, test := range map[string]struct {
 		packed []byte
 		codec  string

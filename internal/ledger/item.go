@@ -69,6 +69,12 @@ const (
 
 	maxItem = 400 * 1024 // Amazon DynamoDB Developer Guide, "Quotas in Amazon DynamoDB"
 
+	writeUnit = 1024 // Amazon DynamoDB Developer Guide, "DynamoDB read and write operations"
+
+	// The names body and codec and the value of the latter, 11; generation, lease_until_ms, steps and a longer token
+	// of a claim, 48. A done entry is smaller by its token and open.
+	growth = 64
+
 	// last_error 1 KB, ten steps of 400 bytes, five replays of 700, a token, numbers and names: under 10 KB.
 	headroom = 16 * 1024
 )
@@ -104,16 +110,14 @@ func (it fields) flag(name string, b bool) {
 // fields adds to an item what is not empty.
 type fields item
 
-// recording is the item Record writes.
-func recording(r Recording, body []byte, codec string, nowMS int64) item {
+// recording is the item Record writes, without the body.
+func recording(r Recording, nowMS int64) item {
 	it := fields{
 		schema.PK:      str(string(r.Key)),
 		attrStatus:     str(string(Recorded)),
 		attrRecordedMS: number(nowMS),
 		attrOpen:       str(openPartition("todo", r.Key)),
-		attrBody:       &types.AttributeValueMemberB{Value: body},
 	}
-	it.str(attrCodec, codec)
 	it.str(attrType, r.Type)
 	it.number(attrCreatedS, r.CreatedS)
 	it.str(attrAccount, r.Account)

@@ -175,7 +175,7 @@ func BenchmarkPack(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				shared().Pack(body)
+				shared().Pack(body, 700)
 			}
 		})
 	}
@@ -183,14 +183,14 @@ func BenchmarkPack(b *testing.B) {
 	b.Run(fmt.Sprintf("24-invoices-%dB", len(large)), func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			shared().Pack(large)
+			shared().Pack(large, 700)
 		}
 	})
 }
 
 func BenchmarkUnpack(b *testing.B) {
 	for _, typ := range []string{"refund.created", "charge.succeeded", "invoice.paid"} {
-		packed, codec := shared().Pack(strange(b, typ))
+		packed, codec := shared().Pack(strange(b, typ), 700)
 		b.Run(typ, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -68,8 +68,9 @@ func New(client API, table string, now func() time.Time, options ...Option) *Sto
 // Errors: ErrTooLarge when the packed body does not fit an item.
 func (s *Store) Record(ctx context.Context, r Recording) (RecordResult, error) {
 	now := s.now()
-	body, codec := s.codec.Pack(r.Body)
-	it := recording(r, body, codec, now.UnixMilli())
+	it := recording(r, now.UnixMilli())
+	body, codec := s.codec.Pack(r.Body, writeUnit-sizeOf(it)-growth)
+	it[attrBody], it[attrCodec] = &types.AttributeValueMemberB{Value: body}, str(codec)
 	if size := sizeOf(it); size > maxItem-headroom {
 		return RecordResult{}, fmt.Errorf("recording %s: %w: %d bytes packed", r.Key, ErrTooLarge, size)
 	}
