@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"backstop/internal/config"
 	"backstop/internal/event"
 	"backstop/internal/sender"
+	"backstop/internal/tally"
 )
 
 type sendOptions struct {
@@ -240,7 +240,7 @@ type sent struct {
 	P50MS        float64        `json:"ack_p50_ms"`
 	P99MS        float64        `json:"ack_p99_ms"`
 	Seed         uint64         `json:"seed"`
-	Effects      *effects       `json:"effects,omitempty"`
+	Effects      *tally.Tally   `json:"effects,omitempty"`
 }
 
 func summarise(list, deliveries []sender.Event, report sender.Report, seed uint64) sent {
@@ -265,7 +265,7 @@ func answerName(code int) string {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func (e *env) printSent(s sent, report sender.Report) error {
-	trouble := s.Acknowledged < s.Events || (s.Effects != nil && s.Effects.trouble())
+	trouble := s.Acknowledged < s.Events || (s.Effects != nil && !s.Effects.Clean())
 	if e.json {
 		if err := e.printJSON(s); err != nil {
 			return err
@@ -288,27 +288,11 @@ func (e *env) printSent(s sent, report sender.Report) error {
 			fmt.Fprintf(e.Out, "  never acknowledged: %s %s, last answer %s\n", refused.Event.ID, refused.Event.Type, answerName(refused.Status))
 		}
 		if s.Effects != nil {
-			s.Effects.print(e.Out)
+			printTally(e.Out, *s.Effects)
 		}
 	}
 	if trouble {
 		return errFindings
 	}
 	return nil
-}
-
-// awaitEffects waits until the local stack has settled the events and counts what they did.
-func (e *env) awaitEffects(ctx context.Context, list []sender.Event, timeout time.Duration) (*effects, error) {
-	t, err := e.target(ctx, config.LedgerTable, config.BillingTable)
-	if err != nil {
-		return nil, err
-	}
-	keys := make([]string, len(list))
-	for i, event := range list {
-		keys[i] = event.Key
-	}
-	bar := e.bar(len(list), "settling")
-	found, err := awaitEffects(ctx, t, keys, timeout, func(settled int) { _ = bar.Set(settled) })
-	_ = bar.Finish()
-	return found, err
 }

@@ -45,8 +45,9 @@ const (
 	// BatchSize is the highest a FIFO event source takes.
 	BatchSize = 10
 
-	// ProcessorTimeout is the longest one batch may take. An attempt of ten handlers with refetches is seconds.
-	ProcessorTimeout = 60 * time.Second
+	// ProcessorTimeout is the longest one batch may take. An attempt with several refetches is seconds; a
+	// killed one stalls its customers until its lease ends, so longer is not better.
+	ProcessorTimeout = 30 * time.Second
 
 	// VisibilityTimeout is six times the processor's time-out, the least AWS advises for an event source (AWS Lambda
 	// Developer Guide, "Creating and configuring an Amazon SQS event source mapping").
