@@ -208,6 +208,45 @@ func (r read) reply(views []item, last item, cost units) readReply {
 	return out
 }
 
+// run reads one page: bounds gives the range of keys to read, and outside words the refusal of a start key that is
+// not in it.
+func (s *Server) run(r read, forward bool, bounds func(keySchema) (low, high string, err error), outside error) (readReply, error) {
+	views, last, cost, err := func() (views []item, last item, cost units, err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t, ix, err := s.source(r)
+		if err != nil {
+			return nil, nil, cost, err
+		}
+		schema := t.schema
+		if ix != nil {
+			schema = ix.schema
+		}
+		low, high, err := bounds(schema)
+		if err != nil {
+			return nil, nil, cost, err
+		}
+		start, err := r.startKey(t, ix)
+		switch {
+		case err != nil:
+			return nil, nil, cost, err
+		case start == "":
+		case start < low || high != "" && start >= high:
+			return nil, nil, cost, outside
+		case forward:
+			low = start + "\x00"
+		default:
+			high = start
+		}
+		views, last, cost = r.page(t, ix, low, high, forward)
+		return views, last, cost, nil
+	}()
+	if err != nil {
+		return readReply{}, err
+	}
+	return r.reply(views, last, cost), nil
+}
+
 func (s *Server) query(in struct {
 	readParams
 	KeyConditionExpression *string
@@ -220,46 +259,16 @@ func (s *Server) query(in struct {
 	if err != nil {
 		return readReply{}, err
 	}
-	forward := in.ScanIndexForward == nil || *in.ScanIndexForward
-	views, last, cost, err := func() ([]item, item, units, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		t, ix, err := s.source(r)
-		if err != nil {
-			return nil, nil, units{}, err
-		}
-		schema := t.schema
-		if ix != nil {
-			schema = ix.schema
-		}
+	bounds := func(schema keySchema) (low, high string, err error) {
 		for _, p := range r.filter.paths() {
 			if schema.has(p[0].name) {
-				return nil, nil, units{}, validationf("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", p[0].name)
+				return "", "", validationf("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", p[0].name)
 			}
 		}
-		low, high, err := keys.bounds(schema)
-		if err != nil {
-			return nil, nil, units{}, err
-		}
-		start, err := r.startKey(t, ix)
-		switch {
-		case err != nil:
-			return nil, nil, units{}, err
-		case start == "":
-		case start < low || high != "" && start >= high:
-			return nil, nil, units{}, validationf("The provided starting key is outside query boundaries based on provided conditions")
-		case forward:
-			low = start + "\x00"
-		default:
-			high = start
-		}
-		views, last, cost := r.page(t, ix, low, high, forward)
-		return views, last, cost, nil
-	}()
-	if err != nil {
-		return readReply{}, err
+		return keys.bounds(schema)
 	}
-	return r.reply(views, last, cost), nil
+	forward := in.ScanIndexForward == nil || *in.ScanIndexForward
+	return s.run(r, forward, bounds, validationf("The provided starting key is outside query boundaries based on provided conditions"))
 }
 
 func (s *Server) scan(in struct {
@@ -287,31 +296,10 @@ func (s *Server) scan(in struct {
 	case segment < 0 || segment >= total:
 		return readReply{}, validationf("The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: %d is not less than TotalSegments: %d", segment, total)
 	}
-	low, high := segmentStart(segment, total), segmentStart(segment+1, total)
-	views, last, cost, err := func() ([]item, item, units, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		t, ix, err := s.source(r)
-		if err != nil {
-			return nil, nil, units{}, err
-		}
-		start, err := r.startKey(t, ix)
-		switch {
-		case err != nil:
-			return nil, nil, units{}, err
-		case start == "":
-		case start < low || high != "" && start >= high:
-			return nil, nil, units{}, validationf("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", total, segment)
-		default:
-			low = start + "\x00"
-		}
-		views, last, cost := r.page(t, ix, low, high, true)
-		return views, last, cost, nil
-	}()
-	if err != nil {
-		return readReply{}, err
+	bounds := func(keySchema) (low, high string, err error) {
+		return segmentStart(segment, total), segmentStart(segment+1, total), nil
 	}
-	return r.reply(views, last, cost), nil
+	return s.run(r, true, bounds, validationf("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", total, segment))
 }
 
 // segmentStart is where a segment of a parallel scan begins: the segments divide the space of partition hashes.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,10 +31,11 @@ type Server struct {
 	arnPrefix  string
 	operations map[string]operation
 
-	mu       sync.Mutex // guards everything below
-	tables   map[string]*table
-	tokens   map[string]*token10
-	requests int
+	requests atomic.Int64
+
+	mu     sync.Mutex // guards everything below
+	tables map[string]*table
+	tokens map[string]*receipt // by ClientRequestToken
 }
 
 // New makes an empty server.
@@ -51,7 +53,7 @@ func New(o Options) *Server {
 		now:       o.Now,
 		arnPrefix: fmt.Sprintf("arn:aws:dynamodb:%s:%s:table/", o.Region, o.Account),
 		tables:    map[string]*table{},
-		tokens:    map[string]*token10{},
+		tokens:    map[string]*receipt{},
 	}
 	s.operations = map[string]operation{
 		"DynamoDB_20120810.CreateTable":        serve(s.createTable),
@@ -137,20 +139,16 @@ func (s *Server) answer(w http.ResponseWriter, out any, err error) {
 	}
 	body, err := json.Marshal(out)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		http.Error(w, "the reply could not be encoded", http.StatusInternalServerError)
 		return
 	}
-	s.mu.Lock()
-	s.requests++
-	id := s.requests
-	s.mu.Unlock()
 	h := w.Header()
 	h.Set("Content-Type", "application/x-amz-json-1.0")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
-	h.Set("X-Amzn-Requestid", fmt.Sprintf("%052d", id))
+	h.Set("X-Amzn-Requestid", fmt.Sprintf("%052d", s.requests.Add(1)))
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // the client has gone away
+	_, _ = w.Write(body) // an error means the client has gone away
 }
 
 // Items is how many items the table holds, 0 if there is no such table.

@@ -37,70 +37,67 @@ func (s *Server) notice(t *table, old, new *record, by map[string]string) {
 	t.changes = append(t.changes, c)
 }
 
-func (s *Server) listStreams(in struct {
-	TableName               string
-	ExclusiveStartStreamArn string
-	Limit                   int
-}) (any, error) {
+func (t *table) streamLabel() string { return t.created.UTC().Format("2006-01-02T15:04:05.000") }
+
+func (t *table) streamArn() string { return t.arn + "/stream/" + t.streamLabel() }
+
+// tableOfStream finds the table a stream ARN belongs to. The caller holds the lock.
+func (s *Server) tableOfStream(arn string) (*table, error) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(arn, s.arnPrefix), "/")
+	if t := s.tables[name]; t != nil && t.streamView != "" && t.streamArn() == arn {
+		return t, nil
+	}
+	return nil, errorf("ResourceNotFoundException", "Requested resource not found: Stream: %s not found", arn)
+}
+
+func (s *Server) listStreams(in struct{ TableName string }) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	streams := []map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
-		t := s.tables[name]
-		if t.streamView != "" && (in.TableName == "" || in.TableName == name) && t.streamArn() > in.ExclusiveStartStreamArn {
+		if t := s.tables[name]; t.streamView != "" && (in.TableName == "" || in.TableName == name) {
 			streams = append(streams, map[string]string{"StreamArn": t.streamArn(), "StreamLabel": t.streamLabel(), "TableName": name})
 		}
 	}
 	return map[string]any{"Streams": streams}, nil
 }
 
-func (s *Server) describeStream(in struct {
-	StreamArn             string
-	ExclusiveStartShardId string
-	Limit                 int
-}) (any, error) {
+func (s *Server) describeStream(in struct{ StreamArn string }) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, err := s.tableOfStream(in.StreamArn)
 	if err != nil {
 		return nil, err
 	}
-	shards := []any{}
-	if in.ExclusiveStartShardId == "" {
-		shards = append(shards, map[string]any{"ShardId": shardID, "SequenceNumberRange": map[string]string{"StartingSequenceNumber": sequence(0)}})
-	}
+	shard := map[string]any{"ShardId": shardID, "SequenceNumberRange": map[string]string{"StartingSequenceNumber": sequence(0)}}
 	return map[string]any{"StreamDescription": map[string]any{
 		"StreamArn": in.StreamArn, "StreamLabel": t.streamLabel(), "StreamStatus": "ENABLED", "StreamViewType": t.streamView,
-		"TableName": t.name, "KeySchema": t.schema.elements(), "Shards": shards,
-		"CreationRequestDateTime": float64(t.created.UnixMilli()) / 1000,
+		"TableName": t.name, "KeySchema": t.schema.elements(), "Shards": []any{shard}, "CreationRequestDateTime": epoch(t.created),
 	}}, nil
 }
 
 func sequence(i int) string { return fmt.Sprintf("%021d", i+1) }
 
-func (s *Server) getShardIterator(in struct {
-	StreamArn, ShardId, ShardIteratorType, SequenceNumber string
-}) (any, error) {
+// epoch is a time as the JSON protocol writes it.
+func epoch(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+func (s *Server) getShardIterator(in struct{ StreamArn, ShardId, ShardIteratorType string }) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, err := s.tableOfStream(in.StreamArn)
 	if err != nil {
 		return nil, err
 	}
-	at, err := strconv.Atoi(in.SequenceNumber)
-	switch {
-	case in.ShardId != shardID:
+	if in.ShardId != shardID {
 		return nil, errorf("ResourceNotFoundException", "Requested resource not found: Shard does not exist")
-	case in.ShardIteratorType == "TRIM_HORIZON":
-		at = 0
-	case in.ShardIteratorType == "LATEST":
+	}
+	at := 0
+	switch in.ShardIteratorType {
+	case "TRIM_HORIZON":
+	case "LATEST":
 		at = len(t.changes)
-	case err != nil || at < 1:
-		return nil, validationf("Invalid SequenceNumber")
-	case in.ShardIteratorType == "AT_SEQUENCE_NUMBER":
-		at--
-	case in.ShardIteratorType != "AFTER_SEQUENCE_NUMBER":
-		return nil, validationf("Invalid ShardIteratorType")
+	default:
+		return nil, validationf("This endpoint reads streams from TRIM_HORIZON or LATEST only")
 	}
 	return map[string]string{"ShardIterator": iterator(in.StreamArn, at)}, nil
 }
@@ -137,7 +134,6 @@ func (s *Server) getRecords(in struct {
 func (t *table) streamRecord(c change, i int) any {
 	data := map[string]any{"SequenceNumber": sequence(i), "StreamViewType": t.streamView, "ApproximateCreationDateTime": c.at.Unix()}
 	keys := item{}
-	size := 0
 	for _, part := range t.schema {
 		for _, rec := range []*record{c.old, c.new} {
 			if rec != nil {
@@ -146,16 +142,12 @@ func (t *table) streamRecord(c change, i int) any {
 		}
 	}
 	data["Keys"] = keys
-	size += keys.size()
 	if c.new != nil && strings.Contains(t.streamView, "NEW") {
 		data["NewImage"] = c.new.item
-		size += c.new.size
 	}
 	if c.old != nil && strings.Contains(t.streamView, "OLD") {
 		data["OldImage"] = c.old.item
-		size += c.old.size
 	}
-	data["SizeBytes"] = size
 	out := map[string]any{"eventID": sequence(i), "eventName": c.event, "eventVersion": "1.1", "eventSource": "aws:dynamodb", "dynamodb": data}
 	if c.by != nil {
 		out["userIdentity"] = c.by

@@ -23,6 +23,7 @@ type index struct {
 	include    []string // NonKeyAttributes
 	names      []string // what it holds unless ALL: keys of table and index, and the included
 	entries    sorted
+	bytes      int
 }
 
 type table struct {
@@ -154,6 +155,7 @@ func (t *table) replace(old, new *record) units {
 		if to != "" {
 			after = ix.view(new.item)
 		}
+		ix.bytes += after.size() - before.size()
 		switch {
 		case from != to:
 			if from != "" {

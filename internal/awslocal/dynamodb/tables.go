@@ -1,12 +1,9 @@
 package dynamodb
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
-	"time"
 )
 
 type attributeDefinition struct{ AttributeName, AttributeType string }
@@ -161,7 +158,6 @@ type tableReply struct {
 type tableDescription struct {
 	TableName                 string
 	TableArn                  string
-	TableId                   string
 	TableStatus               string
 	CreationDateTime          float64
 	AttributeDefinitions      []attributeDefinition
@@ -199,22 +195,17 @@ func (s keySchema) elements() []keyElement {
 // describe words the table as DescribeTable does. The counts are exact; DynamoDB's are hours old.
 func (t *table) describe(status string) *tableDescription {
 	onDemand := map[string]int{"ReadCapacityUnits": 0, "WriteCapacityUnits": 0, "NumberOfDecreasesToday": 0}
-	seconds := float64(t.created.UnixMilli()) / 1000
+	seconds := epoch(t.created)
 	d := &tableDescription{
-		TableName: t.name, TableArn: t.arn, TableId: "00000000-0000-4000-8000-000000000000", TableStatus: status,
+		TableName: t.name, TableArn: t.arn, TableStatus: status,
 		CreationDateTime: seconds, AttributeDefinitions: t.defined, KeySchema: t.schema.elements(),
 		ItemCount: t.rows.count, TableSizeBytes: t.bytes, ProvisionedThroughput: onDemand, DeletionProtectionEnabled: t.protected,
 		BillingModeSummary: map[string]any{"BillingMode": "PAY_PER_REQUEST", "LastUpdateToPayPerRequestDateTime": seconds},
 	}
 	for _, ix := range t.indexes {
-		size := 0
-		ix.entries.walk("", "", true, func(e entry) bool {
-			size += ix.view(e.rec.item).size()
-			return true
-		})
 		d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, indexDescription{
 			IndexName: ix.name, IndexArn: t.arn + "/index/" + ix.name, IndexStatus: status, KeySchema: ix.schema.elements(),
-			Projection: projectionSpec{ix.projection, ix.include}, ItemCount: ix.entries.count, IndexSizeBytes: size, ProvisionedThroughput: onDemand,
+			Projection: projectionSpec{ix.projection, ix.include}, ItemCount: ix.entries.count, IndexSizeBytes: ix.bytes, ProvisionedThroughput: onDemand,
 		})
 	}
 	if t.streamView != "" {
@@ -291,110 +282,4 @@ func (s *Server) listTables(in struct {
 		out.TableNames = []string{}
 	}
 	return out, nil
-}
-
-// maxExpiredAge: items that expired longer ago stay, a guard against times in a wrong unit ("Using time to live
-// (TTL) in DynamoDB").
-const maxExpiredAge = 5 * 365 * 24 * time.Hour
-
-type ttlSpec struct {
-	AttributeName string
-	Enabled       bool
-}
-
-func (s *Server) updateTimeToLive(in struct {
-	TableName               string
-	TimeToLiveSpecification ttlSpec
-}) (map[string]ttlSpec, error) {
-	spec := in.TimeToLiveSpecification
-	if spec.AttributeName == "" || len(spec.AttributeName) > 255 {
-		return nil, validationf("1 validation error detected: Value '%s' at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: Member must have length between 1 and 255", spec.AttributeName)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, err := s.named(tableRequest{in.TableName})
-	switch {
-	case err != nil:
-		return nil, err
-	case spec.Enabled && t.ttl == spec.AttributeName:
-		return nil, validationf("TimeToLive is already enabled")
-	case spec.Enabled && t.ttl != "":
-		return nil, validationf("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.ttl)
-	case !spec.Enabled && t.ttl == "":
-		return nil, validationf("TimeToLive is already disabled")
-	case !spec.Enabled && t.ttl != spec.AttributeName:
-		return nil, validationf("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.ttl)
-	}
-	if t.ttl = ""; spec.Enabled {
-		t.ttl = spec.AttributeName
-	}
-	return map[string]ttlSpec{"TimeToLiveSpecification": spec}, nil
-}
-
-type ttlDescription struct {
-	TimeToLiveStatus string
-	AttributeName    string `json:",omitempty"`
-}
-
-func (s *Server) describeTimeToLive(in tableRequest) (map[string]ttlDescription, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, err := s.named(in)
-	if err != nil {
-		return nil, err
-	}
-	status := "DISABLED"
-	if t.ttl != "" {
-		status = "ENABLED"
-	}
-	return map[string]ttlDescription{"TimeToLiveDescription": {status, t.ttl}}, nil
-}
-
-// SweepExpired deletes what time to live has run out for, in all tables, and returns how many items that were.
-// DynamoDB does this in the background, within days; here the owner of the server says when. Until then expired
-// items are there to read and write, as they are in DynamoDB. Only Numbers count as times, in seconds, and only
-// those of the last five years.
-func (s *Server) SweepExpired() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	deleted := 0
-	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
-		t := s.tables[name]
-		if t.ttl == "" {
-			continue
-		}
-		var expired []*record
-		oldest, newest := secondsOf(now.Add(-maxExpiredAge)), secondsOf(now)
-		t.rows.walk("", "", true, func(e entry) bool {
-			if v, ok := e.rec.item[t.ttl]; ok && v.kind == "N" && v.num.compare(newest) < 0 && v.num.compare(oldest) >= 0 {
-				expired = append(expired, e.rec)
-			}
-			return true
-		})
-		for _, rec := range expired {
-			s.notice(t, rec, nil, timeToLive)
-			t.replace(rec, nil)
-		}
-		deleted += len(expired)
-	}
-	return deleted
-}
-
-func secondsOf(t time.Time) number {
-	n, _ := parseNumber(fmt.Sprint(t.Unix()))
-	return n
-}
-
-func (t *table) streamLabel() string { return t.created.UTC().Format("2006-01-02T15:04:05.000") }
-
-func (t *table) streamArn() string { return t.arn + "/stream/" + t.streamLabel() }
-
-// tableOfStream finds the table a stream ARN belongs to. The caller holds the lock.
-func (s *Server) tableOfStream(arn string) (*table, error) {
-	name, _, _ := strings.Cut(strings.TrimPrefix(arn, s.arnPrefix), "/")
-	if t := s.tables[name]; t != nil && t.streamView != "" && t.streamArn() == arn {
-		return t, nil
-	}
-	return nil, errorf("ResourceNotFoundException", "Requested resource not found: Stream: %s not found", arn)
 }

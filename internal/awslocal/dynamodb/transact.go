@@ -24,8 +24,8 @@ type reason struct {
 	Item    item   `json:",omitempty"`
 }
 
-// token10 remembers a transaction that succeeded, for the ten minutes its ClientRequestToken stands.
-type token10 struct {
+// receipt remembers a transaction that succeeded, for the ten minutes its ClientRequestToken stands.
+type receipt struct {
 	request [sha256.Size]byte
 	until   time.Time
 	costs   map[string]units // what a replay is billed: reads of the same items
@@ -139,7 +139,7 @@ func (s *Server) transactWriteItems(in struct {
 	defer s.mu.Unlock()
 	now := s.now()
 	if in.ClientRequestToken != "" {
-		maps.DeleteFunc(s.tokens, func(_ string, t *token10) bool { return now.After(t.until) })
+		maps.DeleteFunc(s.tokens, func(_ string, t *receipt) bool { return now.After(t.until) })
 		if t := s.tokens[in.ClientRequestToken]; t != nil {
 			if t.request != sum {
 				return transactReply{}, errorf("IdempotentParameterMismatchException", "Idempotent parameter mismatch: the request uses the same client token as a previous, but non-identical request.")
@@ -160,7 +160,7 @@ func (s *Server) transactWriteItems(in struct {
 			cost.table += 2 * readUnits(t.rows.get(place).bytes())
 			replay[w.table] = cost
 		}
-		s.tokens[in.ClientRequestToken] = &token10{sum, now.Add(tokenLife), replay}
+		s.tokens[in.ClientRequestToken] = &receipt{sum, now.Add(tokenLife), replay}
 	}
 	return transactReport(costs, in.ReturnConsumedCapacity, true), nil
 }

@@ -171,7 +171,9 @@ func (s *Server) do(w write) (old, new *record, cost units, err error) {
 	}
 	old, new, err = w.plan(t, place)
 	if err != nil {
-		t.used.Write += writeUnits(old.bytes())
+		if e, ok := err.(*apiError); ok && e.code == "ConditionalCheckFailedException" {
+			t.used.Write += writeUnits(old.bytes())
+		}
 		return nil, nil, cost, err
 	}
 	cost = s.commit(t, old, new)
@@ -190,8 +192,8 @@ type writeReply struct {
 	ConsumedCapacity *capacity `json:",omitempty"`
 }
 
-// run does a single write and words its reply.
-func (s *Server) run(w write, p replyParams, allowed ...string) (writeReply, error) {
+// answerWrite does a single write and words its reply.
+func (s *Server) answerWrite(w write, p replyParams, allowed ...string) (writeReply, error) {
 	if err := checkCapacity(p.ReturnConsumedCapacity); err != nil {
 		return writeReply{}, err
 	}
@@ -234,7 +236,7 @@ func (s *Server) putItem(in struct {
 	if err != nil {
 		return writeReply{}, err
 	}
-	return s.run(w, in.replyParams, "NONE", "ALL_OLD")
+	return s.answerWrite(w, in.replyParams, "NONE", "ALL_OLD")
 }
 
 func (s *Server) updateItem(in struct {
@@ -245,7 +247,7 @@ func (s *Server) updateItem(in struct {
 	if err != nil {
 		return writeReply{}, err
 	}
-	return s.run(w, in.replyParams, "NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW")
+	return s.answerWrite(w, in.replyParams, "NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW")
 }
 
 func (s *Server) deleteItem(in struct {
@@ -256,5 +258,5 @@ func (s *Server) deleteItem(in struct {
 	if err != nil {
 		return writeReply{}, err
 	}
-	return s.run(w, in.replyParams, "NONE", "ALL_OLD")
+	return s.answerWrite(w, in.replyParams, "NONE", "ALL_OLD")
 }
