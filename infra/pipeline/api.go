@@ -76,9 +76,10 @@ func newAPI(scope constructs.Construct, s Settings, receiver function) api {
 	route(webhookPath, awsapigatewayv2.HttpMethod_POST)
 	route(healthPath, awsapigatewayv2.HttpMethod_GET)
 
-	a.url = text(*a.http.ApiEndpoint() + webhookPath)
 	if own {
 		a.url = text("https://" + s.Domain + webhookPath)
+	} else {
+		a.url = text(*a.http.ApiEndpoint() + webhookPath)
 	}
 	return a
 }

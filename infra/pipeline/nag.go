@@ -13,7 +13,7 @@ func Nag(app awscdk.App) {
 }
 
 // suppress names what was looked at and judged to be all right, each with its reason, on the one resource it is about.
-func suppress(stack awscdk.Stack, p parts, k secrets, a alarms) {
+func suppress(s Settings, p parts, k secrets) {
 	accept := func(on constructs.IConstruct, rule, reason string) {
 		cdknag.NagSuppressions_AddResourceSuppressions(on, &[]*cdknag.NagPackSuppression{{
 			Id: text(rule), Reason: text(reason),
@@ -26,6 +26,12 @@ func suppress(stack awscdk.Stack, p parts, k secrets, a alarms) {
 	for _, secret := range []constructs.IConstruct{k.signing, k.stripeKey} {
 		accept(secret, "AwsSolutions-SMG4",
 			"The values are Stripe's: a signing secret is rolled together with its endpoint (backstop endpoint roll), a key in Stripe's dashboard.")
+	}
+	if s.Tracing {
+		for _, f := range []function{p.functions.receiver, p.functions.processor, p.functions.reconciler} {
+			accept(f.role.Node().FindChild(text("DefaultPolicy")), "AwsSolutions-IAM5",
+				"X-Ray's PutTraceSegments and PutTelemetryRecords know no resources; everything else in the policy names its own.")
+		}
 	}
 	accept(p.schedules.dead, "AwsSolutions-SQS3",
 		"It is itself a dead-letter queue, of the schedules.")

@@ -64,7 +64,7 @@ func New(scope constructs.Construct, props Props) (awscdk.Stack, error) {
 	a := newAlarms(stack, s, alarmList(s, p))
 	d := newDashboard(stack, s, p, a)
 	addOutputs(stack, p, k, a, d)
-	suppress(stack, p, k, a)
+	suppress(s, p, k)
 	return stack, nil
 }
 

@@ -162,7 +162,7 @@ func TestNoRuleOfAWSSolutionsIsBrokenWithoutAReason(t *testing.T) {
 	for name, s := range map[string]Settings{"dev": Dev(), "prod": Prod(), "everything on": everything()} {
 		t.Run(name, func(t *testing.T) {
 			broken, checked := synthesiseStage(t, s).findings(t)
-			if checked < 50 {
+			if checked < 20 {
 				t.Fatalf("only %d checks were made", checked)
 			}
 			for _, finding := range broken {
@@ -205,6 +205,11 @@ func TestSwitchesReachTheTemplate(t *testing.T) {
 			}
 			if !hasGrant(f, "kms:Decrypt", template.TableKey) {
 				t.Errorf("the %s may not use the tables' key", name)
+			}
+		}
+		for _, part := range []template.Part{template.Ledger, template.Billing, template.Control} {
+			if table, err := all.Table(part); err != nil || table.Key != template.TableKey {
+				t.Errorf("%s is encrypted under %q: %v", part, table.Key, err)
 			}
 		}
 		reconciler, err := all.Function(template.Reconciler)

@@ -18,23 +18,27 @@ type tables struct {
 // table never stands in the way of a new stack.
 func newTables(scope constructs.Construct, s Settings) tables {
 	var t tables
-	encryption := awsdynamodb.TableEncryptionV2_AwsManagedKey()
 	if s.CustomerKey {
 		t.key = awskms.NewKey(scope, text("TableKey"), &awskms.KeyProps{
 			Description:       text("Encrypts the tables of Backstop " + s.Stage),
 			EnableKeyRotation: yes(),
 			RemovalPolicy:     s.removal(),
 		})
-		encryption = awsdynamodb.TableEncryptionV2_CustomerManagedKey(t.key, nil)
 	}
 	table := func(id string, props awsdynamodb.TablePropsV2) awsdynamodb.ITable {
 		props.Billing = awsdynamodb.Billing_OnDemand(nil)
-		props.Encryption = encryption
+		props.Encryption = awsdynamodb.TableEncryptionV2_AwsManagedKey()
 		// In every stage: it costs by the gigabyte, which a thrown-away stage has none of.
 		props.PointInTimeRecoverySpecification = &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: yes()}
 		props.DeletionProtection = &s.Retain
 		props.RemovalPolicy = s.removal()
-		return awsdynamodb.NewTableV2(scope, text(id), &props)
+		made := awsdynamodb.NewTableV2(scope, text(id), &props)
+		if t.key != nil {
+			// By override: the construct's own way of naming a key wants to know the region when it synthesises.
+			made.Node().DefaultChild().(awsdynamodb.CfnGlobalTable).AddPropertyOverride(
+				text("Replicas.0.SSESpecification.KMSMasterKeyId"), t.key.KeyArn())
+		}
+		return made
 	}
 	t.ledger = table("Ledger", awsdynamodb.TablePropsV2{
 		PartitionKey:        attribute(schema.PK, awsdynamodb.AttributeType_STRING),

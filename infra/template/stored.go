@@ -14,6 +14,7 @@ type Table struct {
 	PointInTimeRecovery,
 	DeletionProtection bool
 	Encryption     string // KMS, or empty for DynamoDB's own
+	Key            Part   // the key of the stack it is encrypted under; empty for AWS's
 	Named          bool   // has a physical name of its own
 	DeletionPolicy string
 	ReplacePolicy  string
@@ -70,6 +71,13 @@ func (t Template) Table(part Part) (Table, error) {
 	replicas := list(p["Replicas"])
 	if len(replicas) != 1 {
 		return Table{}, fmt.Errorf("%s has %d replicas", part, len(replicas))
+	}
+	if key := at(replicas[0], "SSESpecification", "KMSMasterKeyId"); key != nil {
+		value, err := valueOf(key)
+		if err != nil {
+			return Table{}, fmt.Errorf("key of %s: %w", part, err)
+		}
+		table.Key = value.Part
 	}
 	table.DeletionProtection = at(replicas[0], "DeletionProtectionEnabled") == true
 	table.PointInTimeRecovery = at(replicas[0], "PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled") == true
