@@ -39,7 +39,8 @@
 //     was sent to the dead-letter queue directly has no source; without
 //     DestinationArn the task stops there as FAILED, CouldNotDetermineMessageSource.
 //   - "Amazon SQS FIFO queue quotas" allows 120,000 messages in flight and says that
-//     there is no error beyond; a receive then returns nothing.
+//     there is no error beyond. As many are looked at, so that a receive then
+//     returns nothing by itself.
 //   - PurgeQueue and SetQueueAttributes take effect at once, not within 60 seconds.
 //     A purge forgets messages, not deduplication ids.
 //   - Signatures are not checked and nothing is throttled. Tags, policies and

@@ -9,8 +9,6 @@ const (
 	// scanWindow is how many messages of a FIFO queue SQS looks at for deliverable
 	// groups ("Avoid large message backlogs with the same message group ID").
 	scanWindow = 120_000
-	// maxInFlight is per queue ("Amazon SQS FIFO queue quotas").
-	maxInFlight = 120_000
 	// dedupInterval is how long a deduplication id, and a receive request attempt id, is remembered.
 	dedupInterval = 5 * time.Minute
 )
@@ -170,7 +168,7 @@ func (q *queue) nextChange() (time.Time, bool) {
 
 // deliverable says whether a receive would look at any group now.
 func (q *queue) deliverable() bool {
-	return q.ready.Len() > 0 && q.inFlight < maxInFlight && q.inWindow(q.ready.items[0].members.head)
+	return q.ready.Len() > 0 && q.inWindow(q.ready.items[0].members.head)
 }
 
 func (q *queue) inWindow(m *message) bool { return m.sequence <= q.window.sequence }

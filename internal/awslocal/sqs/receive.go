@@ -138,8 +138,8 @@ func (s *Server) receive(q *queue, r *receiver, now time.Time) []held {
 			s.moveDeadLetter(q, target, g.members.head, now)
 			continue
 		}
-		for m := g.members.head; m != nil && m.state == waiting && len(got) < r.limit &&
-			q.inFlight < maxInFlight && q.inWindow(m) && s.deadLetterQueue(q, m) == nil; m = g.members.next(m) {
+		for m := g.members.head; m != nil && m.state == waiting && len(got) < r.limit && q.inWindow(m); m = g.members.next(m) {
+			// m was received no more often than the head, so it is no dead letter either.
 			s.take(q, m, visibility, now)
 			got = append(got, held{m, m.receipt})
 		}

@@ -82,6 +82,26 @@ func TestDeadLetterQueueBlocksGroupsToo(t *testing.T) {
 	})
 }
 
+func TestReceivesElsewhereDoNotCountTowardsMaxReceiveCount(t *testing.T) {
+	inBubble(t, func(b *bundle) {
+		work, dead := b.pair(2)
+		b.queue("grave.fifo")
+		b.set(dead, "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:grave.fifo","maxReceiveCount":2}`)
+		b.send(work, "A", "a1")
+		for _, queue := range []string{work, work, dead, dead} {
+			if queue == dead {
+				b.expect(work, "") // moves it the first time
+			}
+			if got := b.receive(queue, 1, 1); bodies(got) != "a1" {
+				t.Fatalf("%s gives %q, want a1", queue, bodies(got))
+			}
+			time.Sleep(time.Second)
+		}
+		b.expect(dead, "")
+		b.expect("http://local.test/000000000000/grave.fifo", "a1")
+	})
+}
+
 func TestDeletedDeadLetterQueueTakesNothing(t *testing.T) {
 	inBubble(t, func(b *bundle) {
 		work, dead := b.pair(1)

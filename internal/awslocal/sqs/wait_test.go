@@ -230,3 +230,18 @@ func TestManyPollsDrainAQueueOnceEach(t *testing.T) {
 		}
 	})
 }
+
+func TestNextInLineWakesAfterTheFirstGaveUp(t *testing.T) {
+	inBubble(t, func(b *bundle) {
+		q := b.queue("q.fifo", "MessageRetentionPeriod", "60")
+		b.send(q, "A", "a1")
+		time.Sleep(30 * time.Second)
+		b.send(q, "A", "a2")
+		b.receive(q, 1, 600)
+		// a1 stays in flight until its retention ends, at 60 s, which frees its group.
+		time.Sleep(5 * time.Second)
+		after(10*time.Second, func() { expectPoll(b, q, "a2", 15) })
+		expectPoll(b, q, "", 20) // first in line, until 55 s
+		time.Sleep(10 * time.Second)
+	})
+}
