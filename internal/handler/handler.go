@@ -16,6 +16,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -117,7 +118,24 @@ type Project struct {
 
 	// Decide is asked when the stored fact is of the same second and Version cannot tell; nil keeps the later arrival.
 	Decide func(ctx context.Context, stored Stored) (Decision, error)
+
+	// Refetch reads the object itself when Decide is Unsure: what it says now takes the place of Set and Terminal. nil
+	// and ErrNoRefetch leave the fact unsure.
+	Refetch func(ctx context.Context) (Fresh, error)
+
+	// Then names facts that follow from this one, such as rows of an index of its list. It is asked with the
+	// attributes that were set, refetched or not, each time the fact was applied and never when it was stale.
+	Then func(ctx context.Context, set Row) ([]Project, error)
 }
+
+// Fresh is an object as Stripe has it now.
+type Fresh struct {
+	Set      Row
+	Terminal bool
+}
+
+// ErrNoRefetch says that the object cannot be read from Stripe: there is no key, or no such object for it.
+var ErrNoRefetch = errors.New("the object cannot be read from Stripe")
 
 // Stored is the fact a Project met in the row.
 type Stored struct {

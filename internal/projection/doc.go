@@ -30,8 +30,10 @@
 //
 // Stripe's `created` has one-second resolution. The ids of the other events of the stored fact's second and rank stand in
 // `ties` (or `ties_<part>`), whether they were applied or not, so that a third event of that second is seen as one.
-// While nobody can say which is newer the later arrival is kept and `order_unsure` (or `order_unsure_<part>`) is
-// true. The next newer fact clears both.
+// While nobody can say which is newer the effect's Refetch reads the object itself, inside the group's turn, and
+// `refetched` (or `refetched_<part>`) says that the row holds what Stripe said rather than the event's snapshot. Where
+// that cannot be read either the later arrival is kept and `order_unsure` (or `order_unsure_<part>`) is true. An event
+// that was met already changes neither. The next newer fact clears all.
 //
 // # Values
 //

@@ -11,9 +11,10 @@ import (
 
 // The attributes a part's fact is kept in; of the row as a whole without suffix.
 const (
-	attrFact   = "fact"
-	attrTies   = "ties"
-	attrUnsure = "order_unsure"
+	attrFact      = "fact"
+	attrTies      = "ties"
+	attrUnsure    = "order_unsure"
+	attrRefetched = "refetched"
 )
 
 // maxRank is the highest rank two digits hold.

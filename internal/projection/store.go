@@ -63,14 +63,14 @@ func (s *Store) Apply(ctx context.Context, eventKey string, p handler.Project) (
 		return 0, fmt.Errorf("apply a fact to %s: %w", p.Table, err)
 	}
 	// First without reading: most facts are newer than what is stored.
-	w := write{p: p, fact: incoming}
+	w := newWrite(p, incoming)
 	for range maxTries {
 		row, err := s.update(ctx, w)
 		if err != nil {
 			return 0, fmt.Errorf("apply a fact to %s: %w", p.Table, err)
 		}
 		if row == nil {
-			return w.result(), nil
+			return w.result(), s.follow(ctx, eventKey, w)
 		}
 		w, err = decide(ctx, p, incoming, row)
 		if err != nil {
@@ -83,16 +83,56 @@ func (s *Store) Apply(ctx context.Context, eventKey string, p handler.Project) (
 	return 0, fmt.Errorf("apply a fact to %s: %w", p.Table, ErrContended)
 }
 
+// follow applies the facts that follow from one that was applied. A crash before leaves it to the retry, which finds
+// its own fact stored, applies it again and gets here.
+func (s *Store) follow(ctx context.Context, eventKey string, w write) error {
+	if w.p.Then == nil || w.tieOnly {
+		return nil
+	}
+	facts, err := w.p.Then(ctx, w.set)
+	if err != nil {
+		return fmt.Errorf("find what follows from a fact of %s: %w", w.p.Table, err)
+	}
+	for _, p := range facts {
+		if _, err := s.Apply(ctx, eventKey, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // write is one conditional update of a row.
 type write struct {
 	p    handler.Project
 	fact fact
+	set  handler.Row
 
 	seen    string   // the fact text it was decided from; empty: whatever is older
 	ties    []string // to store
 	unsure  bool     // to mark
+	fresh   bool     // set is what Stripe says now
 	tieOnly bool     // the fact is older: only remember that it was met
 	nothing bool     // not even that
+}
+
+func newWrite(p handler.Project, incoming fact) write {
+	return write{p: p, fact: incoming, set: p.Set}
+}
+
+// refetch replaces what is written by the object as it stands now. It reports false when that cannot be read.
+func (w *write) refetch(ctx context.Context) (bool, error) {
+	if w.p.Refetch == nil {
+		return false, nil
+	}
+	fresh, err := w.p.Refetch(ctx)
+	if errors.Is(err, handler.ErrNoRefetch) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("refetch: %w", err)
+	}
+	w.set, w.fact.terminal, w.fresh = fresh.Set, fresh.Terminal, true
+	return true, nil
 }
 
 func (w write) result() Result {
@@ -109,7 +149,7 @@ func (w write) result() Result {
 func decide(ctx context.Context, p handler.Project, incoming fact, row handler.Row) (write, error) {
 	seen, _ := row[attribute(attrFact, p.Part)].(string)
 	if seen == "" {
-		return write{p: p, fact: incoming}, nil
+		return newWrite(p, incoming), nil
 	}
 	stored, err := parseFact(seen)
 	if err != nil {
@@ -117,11 +157,18 @@ func decide(ctx context.Context, p handler.Project, incoming fact, row handler.R
 	}
 	ties := tiesOf(row, p.Part)
 	wasUnsure, _ := row[attribute(attrUnsure, p.Part)].(bool)
-	w := write{p: p, fact: incoming, seen: seen}
+	w := newWrite(p, incoming)
+	w.seen = seen
 	switch {
 	case stored.eventKey == incoming.eventKey:
-		// Again: what was known about its second still holds.
+		// Again: what was known about its second still holds. Where that was the object as Stripe had it, the event's
+		// own snapshot may be older.
 		w.ties, w.unsure = ties, wasUnsure
+		if wasFresh, _ := row[attribute(attrRefetched, p.Part)].(bool); wasFresh {
+			again, err := w.refetch(ctx)
+			w.nothing = !again
+			return w, err
+		}
 		return w, nil
 	case stored.prefix() < incoming.prefix():
 		return w, nil
@@ -151,7 +198,14 @@ func decide(ctx context.Context, p handler.Project, incoming fact, row handler.R
 		w.ties = append(others, incoming.eventID())
 		w.nothing = slices.Contains(ties, incoming.eventID()) && !wasUnsure
 	case handler.Unsure:
-		w.ties, w.unsure = append(others, stored.eventID()), true
+		if slices.Contains(ties, incoming.eventID()) {
+			w.nothing = true // met before: what was decided then knew of both
+			return w, nil
+		}
+		w.ties = append(others, stored.eventID())
+		known, err := w.refetch(ctx)
+		w.unsure = !known
+		return w, err
 	default:
 		return write{}, fmt.Errorf("decision %d is none", decision)
 	}
@@ -201,22 +255,28 @@ func (w write) input() (*dynamodb.UpdateItemInput, error) {
 	if !w.tieOnly {
 		values[":fact"] = &types.AttributeValueMemberS{Value: w.fact.text()}
 		sets = append(sets, "#fact = :fact")
-		for _, name := range slices.Sorted(maps.Keys(w.p.Set)) {
-			if err := put(name, w.p.Set[name]); err != nil {
+		for _, name := range slices.Sorted(maps.Keys(w.set)) {
+			if err := put(name, w.set[name]); err != nil {
 				return nil, err
 			}
 		}
 	}
-	// Both are always written, so that what an older second left does not stay.
+	// All are always written, so that what an older second left does not stay.
 	if err := put(attribute(attrTies, w.p.Part), listOrNil(w.ties)); err != nil {
 		return nil, err
 	}
-	var unsure any
-	if w.unsure {
-		unsure = true
+	marks := map[string]bool{attrUnsure: w.unsure}
+	if !w.tieOnly {
+		marks[attrRefetched] = w.fresh
 	}
-	if err := put(attribute(attrUnsure, w.p.Part), unsure); err != nil {
-		return nil, err
+	for _, name := range slices.Sorted(maps.Keys(marks)) {
+		var mark any
+		if marks[name] {
+			mark = true
+		}
+		if err := put(attribute(name, w.p.Part), mark); err != nil {
+			return nil, err
+		}
 	}
 	return &dynamodb.UpdateItemInput{
 		TableName:                           &w.p.Table,
