@@ -6,12 +6,11 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"backstop/internal/awsclient"
@@ -26,16 +25,31 @@ import (
 func main() {
 	ctx := context.Background()
 	log := telemetry.New(os.Stdout, os.Getenv(config.Stage), time.Now, slog.String("function", "receiver"), slog.String("release", config.Release))
-	settings, err := config.Read(os.LookupEnv, config.Stage, config.LedgerTable, config.QueueURL)
+	receiver, err := build(ctx, os.LookupEnv, log)
 	if err != nil {
-		stop(ctx, log, err)
+		log.Line(ctx, slog.LevelError, "the function cannot start", []slog.Attr{slog.String("error", err.Error())})
+		os.Exit(1)
 	}
-	cfg, err := awsclient.New(os.LookupEnv)
+	lambda.Start(receiver)
+}
+
+// build runs in the init phase, where time and CPU are free: connections, the codec and the secrets are made there, side
+// by side. What fails to warm is tried again, and reported, by the delivery that needs it.
+func build(ctx context.Context, vars config.Vars, log *telemetry.Log) (*receive.Receiver, error) {
+	settings, err := config.Read(vars, config.Stage, config.LedgerTable, config.QueueURL)
 	if err != nil {
-		stop(ctx, log, err)
+		return nil, err
 	}
-	secrets := signingSecrets(settings, cfg)
-	receiver := receive.New(receive.Config{
+	cfg, err := awsclient.New(vars)
+	if err != nil {
+		return nil, err
+	}
+	secrets := secret.From(cfg, settings.SigningSecrets, settings.SigningSecretID, time.Now)
+	var warm sync.WaitGroup
+	defer warm.Wait()
+	warm.Go(func() { awsclient.Warm(ctx, cfg, "dynamodb", "sqs") })
+	warm.Go(func() { _, _ = secrets.Values(ctx) })
+	return receive.New(receive.Config{
 		Ledger:     ledger.New(dynamodb.NewFromConfig(cfg), settings.LedgerTable, time.Now),
 		Queue:      queue.New(sqs.NewFromConfig(cfg), settings.QueueURL, ""),
 		Secrets:    secrets,
@@ -44,21 +58,5 @@ func main() {
 		Token:      rand.Text,
 		Release:    config.Release,
 		APIVersion: settings.APIVersion,
-	})
-	awsclient.Warm(ctx, cfg, "dynamodb", "sqs")
-	// Before the first delivery, where time is free. Each delivery tries again and reports what is wrong.
-	_, _ = secrets.Values(ctx)
-	lambda.Start(receiver)
-}
-
-func signingSecrets(settings config.Settings, cfg aws.Config) *secret.Provider {
-	if len(settings.SigningSecrets) > 0 || settings.SigningSecretID == "" {
-		return secret.Fixed(settings.SigningSecrets)
-	}
-	return secret.New(secret.NewManager(secretsmanager.NewFromConfig(cfg), settings.SigningSecretID), time.Now)
-}
-
-func stop(ctx context.Context, log *telemetry.Log, err error) {
-	log.Line(ctx, slog.LevelError, "the function cannot start", []slog.Attr{slog.String("error", err.Error())})
-	os.Exit(1)
+	}), nil
 }

@@ -160,17 +160,15 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Where the standard library can read the same body, it must be the same.
-		var std struct {
-			Body            *string `json:"body"`
-			IsBase64Encoded *bool   `json:"isBase64Encoded"`
-		}
-		if json.Unmarshal(payload, &std) != nil || std.Body == nil || std.IsBase64Encoded == nil || *std.IsBase64Encoded ||
-			strings.ContainsRune(*std.Body, '\ufffd') || strings.Contains(strings.ToLower(string(payload)), `"body"`) && strings.Count(strings.ToLower(string(payload)), "body") > 1 {
+		// Where the standard library replaced nothing, the body must be the same.
+		var members map[string]json.RawMessage
+		var body string
+		if json.Unmarshal(payload, &members) != nil || string(members["isBase64Encoded"]) == "true" ||
+			json.Unmarshal(members["body"], &body) != nil || strings.ContainsRune(body, '\ufffd') {
 			return
 		}
-		if string(r.Body) != *std.Body {
-			t.Fatalf("body %q, want %q", r.Body, *std.Body)
+		if string(r.Body) != body {
+			t.Fatalf("body %q, want %q", r.Body, body)
 		}
 	})
 }

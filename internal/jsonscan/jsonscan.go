@@ -391,20 +391,33 @@ func Bytes(value []byte) ([]byte, error) {
 
 // Unescape resolves the escapes of what stands between a string's quotes, in one copy.
 func Unescape(inner []byte) ([]byte, error) {
-	out := make([]byte, 0, len(inner))
-	for {
-		i := bytes.IndexByte(inner, '\\')
-		if i < 0 {
-			return append(out, inner...), nil
+	// Nothing becomes longer: \uXXXX is six bytes for at most three, a pair of them twelve for four.
+	out := make([]byte, len(inner))
+	n := 0
+	for len(inner) > 0 {
+		// A body inside a string has an escape every ten bytes or so: too few for a search, too many for single bytes.
+		if len(inner) >= 8 {
+			word := binary.LittleEndian.Uint64(inner)
+			binary.LittleEndian.PutUint64(out[n:], word)
+			plain := unescaped(word)
+			n += plain
+			if inner = inner[plain:]; plain == 8 {
+				continue
+			}
 		}
-		out = append(out, inner[:i]...)
-		inner = inner[i:]
-		n := escape(inner)
-		switch {
-		case n == 0:
+		if inner[0] != '\\' {
+			out[n] = inner[0]
+			n++
+			inner = inner[1:]
+			continue
+		}
+		size := escape(inner)
+		switch size {
+		case 0:
 			return nil, ErrSyntax
-		case n == 2:
-			out = append(out, plain(inner[1]))
+		case 2:
+			out[n] = plain(inner[1])
+			n++
 		default:
 			r, _ := hex4(inner)
 			if utf16.IsSurrogate(r) {
@@ -412,12 +425,20 @@ func Unescape(inner []byte) ([]byte, error) {
 				if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
 					return nil, ErrSurrogate
 				}
-				n += 6
+				size += 6
 			}
-			out = utf8.AppendRune(out, r)
+			n += utf8.EncodeRune(out[n:], r)
 		}
-		inner = inner[n:]
+		inner = inner[size:]
 	}
+	return out[:n], nil
+}
+
+// unescaped returns how many of eight bytes, from the lowest, come before a backslash.
+func unescaped(word uint64) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	slash := word ^ ones*'\\'
+	return bits.TrailingZeros64((slash-ones)&^slash&highs) / 8
 }
 
 // plain is the byte a two-character escape stands for.

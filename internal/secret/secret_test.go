@@ -231,3 +231,18 @@ func TestSecretWithoutAVersionIsEmpty(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestEnvironmentComesBeforeTheStore(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		values []string
+		id     string
+		fixed  bool
+	}{
+		{[]string{"whsec_1"}, "name", true}, {nil, "", true}, {nil, "name", false}, {[]string{" "}, "name", false},
+	} {
+		if got := From(aws.Config{}, test.values, test.id, time.Now).store == nil; got != test.fixed {
+			t.Errorf("%q, %q: fixed %v, want %v", test.values, test.id, got, test.fixed)
+		}
+	}
+}

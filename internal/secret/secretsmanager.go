@@ -3,6 +3,7 @@ package secret
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -22,6 +23,15 @@ type Manager struct {
 
 // NewManager returns the secret with this name or ARN.
 func NewManager(client Getter, id string) Manager { return Manager{client, id} }
+
+// From returns the provider a function's settings ask for: the values its environment gives, which is for laptops, or
+// the secret in Secrets Manager. With neither, it has no values and says so at every use.
+func From(cfg aws.Config, values []string, id string, now func() time.Time) *Provider {
+	if len(clean(values)) > 0 || id == "" {
+		return Fixed(values)
+	}
+	return New(NewManager(secretsmanager.NewFromConfig(cfg), id), now)
+}
 
 // Name implements Store.
 func (m Manager) Name() string { return m.id }
