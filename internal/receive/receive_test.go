@@ -378,8 +378,8 @@ type panicking struct{ value any }
 
 func (p panicking) Send(context.Context, queue.Send) error {
 	if p.value == nil {
-		var nothing map[string]int
-		nothing["x"] = 1
+		nothing := make([]int, 0)
+		nothing[cap(nothing)] = 1
 	}
 	panic(p.value)
 }
@@ -388,7 +388,7 @@ func TestPanicIsContained(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bundle) {
 		honest := b.config.Queue
 		for value, want := range map[any]string{
-			nil:                           "panic: assignment to entry in nil map",
+			nil:                           "panic: runtime error: index out of range [0] with length 0",
 			"marker@example.test":         "panic of type string",
 			errors.New("marker in error"): "panic of type *errors.errorString",
 		} {
