@@ -32,7 +32,8 @@ import (
 // codec is shared by all worlds. It makes its channels at first use, which must be outside of a bubble.
 var codec = sync.OnceValue(func() *ledger.Codec {
 	c := ledger.NewCodec()
-	packed, name := c.Pack([]byte("{}"))
+	c.Warm()
+	packed, name := c.Pack([]byte("{}"), 100)
 	if _, err := c.Unpack(packed, name); err != nil {
 		panic(err)
 	}
