@@ -111,7 +111,7 @@ func TestArrowsPointDown(t *testing.T) {
 		"backstop/internal/cmd":      {},
 		"backstop/infra":             {"backstop/infra"},
 		"backstop/internal/cli":      {"backstop/internal/cmd"},
-		"backstop/internal/awslocal": {"backstop/internal/cli", "backstop/internal/sim", "backstop/internal/cases", "backstop/internal/crash"},
+		"backstop/internal/awslocal": {"backstop/internal/cli", "backstop/internal/laptop", "backstop/internal/sim", "backstop/internal/cases", "backstop/internal/crash"},
 	}
 	for _, p := range list(t, "./...") {
 		for _, imported := range p.Imports {
