@@ -82,7 +82,26 @@ func (b *batch) groups() []group {
 	return groups
 }
 
+// holdTimeout bounds the one call of hold: a queue in trouble must not eat the batch's time.
+const holdTimeout = time.Second
+
+// hold shortens the time SQS hides the batch's messages to what this invocation can take. The queue's own time-out is
+// six times that, for a function that is throttled and not yet running; left at it, the customers of a process that
+// is killed would wait for its end, minutes after the leases have run out. Should the call fail, they do.
+func (b *batch) hold() {
+	ctx, cancel := context.WithTimeout(b.write, holdTimeout)
+	defer cancel()
+	changes := make([]queue.Visibility, len(b.messages))
+	for i, m := range b.messages {
+		changes[i] = queue.Visibility{Receipt: m.Receipt, After: b.until.Sub(b.Now()) + time.Second}
+	}
+	if err := b.Queue.ChangeVisibility(ctx, changes); err != nil && len(b.messages) > 0 {
+		b.logVisibility(b.messages[0], err)
+	}
+}
+
 func (b *batch) run() {
+	b.hold() // first and not beside the work: it must not undo a handBack
 	var (
 		mu       sync.Mutex
 		suspects []group
@@ -188,7 +207,6 @@ func (b *batch) failed() []string {
 // their groups with them, so they are shown again first: at once where they are settled or untouched, after the
 // lease where a handler hangs.
 func (b *batch) exit(ctx context.Context) {
-	b.cancel()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.Timing.Answer/2)
 	defer cancel()
 	b.mu.Lock()

@@ -74,11 +74,11 @@ type Timing struct {
 	Lease   time.Duration // after: the lease of a claim ends
 }
 
-// DefaultTiming leaves 45 of the function's 60 seconds to start events in. An event started last has 9 s; 4 s are for
+// DefaultTiming leaves 17 of the function's 30 seconds to start events in. An event started last has 7 s; 4 s are for
 // settling what it left, 2 s for handing back and ending the process. The lease outlives the deadline by 5 s: Lambda
 // ends a function at its deadline, and clocks differ by less.
 func DefaultTiming() Timing {
-	return Timing{Start: 15 * time.Second, Handler: 6 * time.Second, Answer: 2 * time.Second, Lease: 5 * time.Second}
+	return Timing{Start: 13 * time.Second, Handler: 6 * time.Second, Answer: 2 * time.Second, Lease: 5 * time.Second}
 }
 
 // Config is what a Processor is made of. All of it is needed but Mode and Parallel.
