@@ -89,6 +89,9 @@ func Decode(payload []byte) (Request, error) {
 		r.Shape, r.Method, r.Path = HTTPAPI, text(c.contextMethod), withoutStage(text(c.rawPath), text(c.stage))
 	default:
 		r.Shape, r.Method, r.Path = REST, text(c.method), text(c.path)
+		if text(c.version) == "1.0" { // an HTTP API told to use the REST API's format
+			r.Path = withoutStage(r.Path, text(c.stage))
+		}
 	}
 	if r.Method == "" || r.Path == "" {
 		return r, BadEnvelope
@@ -160,7 +163,7 @@ func (c *call) context(s *jsonscan.Scanner) error {
 	})
 }
 
-// withoutStage takes off the stage, which format 2.0 leaves in rawPath unless it is $default.
+// withoutStage takes off the stage, which an HTTP API leaves in the path unless it is $default.
 func withoutStage(path, stage string) string {
 	if stage == "" || stage == "$default" {
 		return path
@@ -196,8 +199,8 @@ func body(value []byte, encoded bool) ([]byte, error) {
 // Get returns a header's value, its name compared without regard to case. Several values are joined by commas, as
 // HTTP has it (RFC 9110, section 5.3).
 func (r Request) Get(name string) string {
-	if len(r.multi) > 0 && r.multi[0] == '{' {
-		return lookup(r.multi, name)
+	if value := lookup(r.multi, name); value != "" {
+		return value
 	}
 	return lookup(r.headers, name)
 }

@@ -25,6 +25,8 @@ var envelopes = map[string]string{
 		"body":%[1]s,"isBase64Encoded":%[2]s}`,
 	"RESTWithoutMultiValues": `{"path":"/webhooks/stripe","httpMethod":"POST","headers":{"%[3]s":"t=1,v1=ab"},"multiValueHeaders":null,
 		"requestContext":{"requestId":"req-1"},"body":%[1]s,"isBase64Encoded":%[2]s}`,
+	"HTTPAPIInFormat1": `{"version":"1.0","path":"/prod/webhooks/stripe","httpMethod":"POST","headers":{"%[3]s":"t=1,v1=ab"},
+		"multiValueHeaders":{"accept":["a"]},"requestContext":{"requestId":"req-1","stage":"prod"},"body":%[1]s,"isBase64Encoded":%[2]s}`,
 	"LoadBalancer": `{"requestContext":{"elb":{"targetGroupArn":"arn"}},"httpMethod":"POST","path":"/webhooks/stripe",
 		"queryStringParameters":{},"headers":{"x-amzn-trace-id":"req-1","%[3]s":"t=1,v1=ab"},"body":%[1]s,"isBase64Encoded":%[2]s}`,
 	"LoadBalancerMultiValues": `{"requestContext":{"elb":{"targetGroupArn":"arn"}},"httpMethod":"POST","path":"/webhooks/stripe",

@@ -44,8 +44,8 @@ import (
 // Source is the first part of the ledger's key: whose events these are.
 const Source = "stripe"
 
-// MaxID is the longest id, type or account taken. Stripe's ids are at most 255 characters long (Stripe
-// documentation, "Upgrades: Stripe object IDs").
+// MaxID is the longest id, type or account taken. Stripe's ids are at most 255 characters long (Stripe documentation,
+// "API upgrades", backward-compatible changes).
 const MaxID = 255
 
 // maxGroup is the longest message group id SQS takes (Amazon SQS API Reference, "SendMessage").
@@ -217,7 +217,7 @@ func (e *envelope) event() (Event, error) {
 	} else if !plausible(ev.Type) {
 		return Event{}, BadType
 	}
-	if ev.Account = e.accountID(); ev.Account != "" && (!plausible(ev.Account) || strings.Contains(ev.Account, "#")) {
+	if ev.Account = e.accountID(ev.Thin); ev.Account != "" && (!plausible(ev.Account) || strings.Contains(ev.Account, "#")) {
 		return Event{}, BadAccount
 	}
 	if version := text(e.apiVersion); plausible(version) {
@@ -241,10 +241,12 @@ func (e *envelope) event() (Event, error) {
 	return ev, nil
 }
 
-// accountID is the envelope's account: `account`, or the last part of `context`, which API v2 has in its place and
-// which names an organisation before the account (Stripe API Reference, "The Event object" of v2).
-func (e *envelope) accountID() string {
-	if account := text(e.account); account != "" {
+// accountID is the envelope's account. A thin event has it as the last part of its context, which may name an
+// organisation before it (Stripe API Reference, "The Event object" of v2). Snapshots have a context, too, since API
+// version 2025-04-30.basil, but it does not count: the same event is delivered in the endpoint's version and listed in
+// the account's, and must have one key in both.
+func (e *envelope) accountID(thin bool) string {
+	if account := text(e.account); account != "" || !thin {
 		return account
 	}
 	context := text(e.context)

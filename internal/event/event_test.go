@@ -175,10 +175,11 @@ func TestGroupFollowsTheCustomerFirst(t *testing.T) {
 func TestGroupKeepsAccountsApart(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"id":"evt_1","type":"a.b","data":{"object":{"id":"cus_1","object":"customer"}}}`:                         "cus_1",
-		`{"id":"evt_1","type":"a.b","account":"acct_1","data":{"object":{"id":"cus_1","object":"customer"}}}`:      "acct_1/cus_1",
-		`{"id":"evt_1","type":"a.b","context":"acct_1","data":{"object":{"id":"cus_1","object":"customer"}}}`:      "acct_1/cus_1",
-		`{"id":"evt_1","type":"a.b","account":"acct_2","context":"acct_1","data":{"object":{"object":"balance"}}}`: "acct_2",
+		`{"id":"evt_1","type":"a.b","data":{"object":{"id":"cus_1","object":"customer"}}}`:                                 "cus_1",
+		`{"id":"evt_1","type":"a.b","account":"acct_1","data":{"object":{"id":"cus_1","object":"customer"}}}`:              "acct_1/cus_1",
+		`{"id":"evt_1","type":"a.b","context":"acct_1","data":{"object":{"id":"cus_1","object":"customer"}}}`:              "cus_1",
+		`{"id":"evt_1","object":"v2.core.event","type":"a.b","context":"acct_1","related_object":{"id":"x_1","type":"x"}}`: "acct_1/x_1",
+		`{"id":"evt_1","type":"a.b","account":"acct_2","context":"acct_1","data":{"object":{"object":"balance"}}}`:         "acct_2",
 	} {
 		got, err := Parse([]byte(body))
 		if err != nil || got.Group != want {

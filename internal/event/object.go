@@ -68,7 +68,7 @@ func (o *object) payment(s *jsonscan.Scanner) error {
 }
 
 // parent reads what made an invoice, which since API version 2025-03-31.basil names the subscription there (Stripe
-// changelog, "Adds support for new billing integration shapes on invoices": parent.subscription_details).
+// changelog, "Invoicing resources now specify how they were generated").
 func (o *object) parent(s *jsonscan.Scanner) error {
 	return fields(s, func(key []byte) error {
 		if string(key) != "subscription_details" {
