@@ -17,7 +17,6 @@ type raw struct {
 	testing.TB
 	server *sqs.Server
 	now    time.Time
-	url    string
 }
 
 func newRaw(t testing.TB) *raw {
@@ -67,18 +66,16 @@ func (r *raw) create(name string, attributes map[string]string) string {
 	return out.QueueUrl
 }
 
-// fill sends count messages, numbered from first; group names the group of each.
-func (r *raw) fill(queue string, count int, group func(n int) string, first int) {
-	for n := first; n < first+count; n += 10 {
-		var entries []map[string]string
-		for i := n; i < min(n+10, first+count); i++ {
-			entries = append(entries, map[string]string{"Id": fmt.Sprint(i - n), "MessageBody": fmt.Sprint(i),
-				"MessageGroupId": group(i), "MessageDeduplicationId": fmt.Sprintf("%s-%d", group(i), i)})
-		}
-		out := r.call("SendMessageBatch", map[string]any{"QueueUrl": queue, "Entries": entries})
-		if len(out.Successful) != len(entries) {
-			r.Fatalf("sending: %+v", out)
-		}
+// sendTen sends ten messages, numbered from first; group names the group of each.
+func (r *raw) sendTen(queue string, first int, group func(n int) string) {
+	var entries []map[string]string
+	for i := range 10 {
+		n := fmt.Sprint(first + i)
+		entries = append(entries, map[string]string{"Id": fmt.Sprint(i), "MessageBody": n,
+			"MessageGroupId": group(first + i), "MessageDeduplicationId": n})
+	}
+	if out := r.call("SendMessageBatch", map[string]any{"QueueUrl": queue, "Entries": entries}); len(out.Successful) != 10 {
+		r.Fatalf("sending: %+v", out)
 	}
 }
 
@@ -108,9 +105,14 @@ func TestBacklogOfOneGroupStarvesGroupsBehindTheFirst120000Messages(t *testing.T
 	t.Parallel()
 	r := newRaw(t)
 	q := r.create("q.fifo", map[string]string{"VisibilityTimeout": "3600"})
-	r.fill(q, 119_999, func(int) string { return "big" }, 0)
-	r.fill(q, 3, func(int) string { return "edge" }, 200_000)
-	r.fill(q, 1, func(int) string { return "behind" }, 300_000)
+	for _, part := range []struct {
+		group        string
+		count, first int
+	}{{"big", 119_999, 0}, {"edge", 3, 200_000}, {"behind", 1, 300_000}} {
+		if err := r.server.Fill("q.fifo", part.count, part.first, func(int) string { return part.group }); err != nil {
+			t.Fatal(err)
+		}
+	}
 	expect := func(want string) []rawMessage {
 		t.Helper()
 		got := r.receive(q, 10)
@@ -138,12 +140,11 @@ func BenchmarkReceive(b *testing.B) {
 			b.Run(fmt.Sprintf("groups=%d/backlog=%d", groups, backlog), func(b *testing.B) {
 				r := newRaw(b)
 				q := r.create("q.fifo", map[string]string{"DeduplicationScope": "messageGroup"})
-				sent := 0
-				send := func(count int) {
-					r.fill(q, count, func(n int) string { return fmt.Sprint("g", n%groups) }, sent)
-					sent += count
+				group := func(n int) string { return fmt.Sprint("g", n%groups) }
+				if err := r.server.Fill("q.fifo", backlog, 0, group); err != nil {
+					b.Fatal(err)
 				}
-				send(backlog)
+				sent := backlog
 				b.ReportAllocs()
 				for b.Loop() {
 					got := r.receive(q, 10)
@@ -151,7 +152,8 @@ func BenchmarkReceive(b *testing.B) {
 						b.Fatalf("received %d", len(got))
 					}
 					r.delete(q, got)
-					send(10)
+					r.sendTen(q, sent, group)
+					sent += 10
 				}
 			})
 		}

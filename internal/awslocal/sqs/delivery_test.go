@@ -218,8 +218,7 @@ func TestOnlyTheAttributesAskedForAreReturned(t *testing.T) {
 			want  int
 		}{{nil, 0}, {[]string{"All"}, 4}, {[]string{".*"}, 4}, {[]string{"why.*"}, 2}, {[]string{"whyever", "none"}, 1}} {
 			m := b.receiveWith(&awssqs.ReceiveMessageInput{QueueUrl: &q, MessageAttributeNames: c.names,
-				AttributeNames:              []types.QueueAttributeName{"MessageGroupId"},
-				MessageSystemAttributeNames: []types.MessageSystemAttributeName{"AWSTraceHeader"}})[0]
+				MessageSystemAttributeNames: []types.MessageSystemAttributeName{"AWSTraceHeader", "MessageGroupId"}})[0]
 			if len(m.MessageAttributes) != c.want || (m.MD5OfMessageAttributes != nil) != (c.want > 0) {
 				t.Errorf("%q gives %d attributes, want %d", c.names, len(m.MessageAttributes), c.want)
 			}

@@ -106,6 +106,8 @@ func TestWaitingReceivesAreServedInTheirOrder(t *testing.T) {
 		time.Sleep(time.Second)
 		b.send(q, "B", "b1") // at 6 s; a1 comes back at 8, b1 at 9
 		time.Sleep(30 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
 		if got, want := strings.Join(served, " "), "0=a1@5 1=b1@6 2=a1@8 3=b1@9"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
