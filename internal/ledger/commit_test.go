@@ -215,7 +215,7 @@ func TestFateOfATransactionIsRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, c := claimed(t)
-			w.wire.answer = func(string) (int, string) { return 400, test.reply }
+			w.wire.answer = func(_, _ string) (int, string) { return 400, test.reply }
 			err := commit(t, w, c, "h", ledger.Write{Table: rowsTable, Key: row("a"), Add: map[string]int64{"n": 1}})
 			if !errors.Is(err, test.want) {
 				t.Errorf("%v, want %v", err, test.want)
@@ -246,5 +246,36 @@ func TestStepMarkedBeforeTheClaimIsNotCommittedAgain(t *testing.T) {
 	}
 	if n := w.row(t, rowsTable, "n")["n"]; !same(n, N(1)) {
 		t.Errorf("the counter is %v, want 1", n)
+	}
+}
+
+// The token makes a transaction that is sent again meet itself; it must not outlive the composition it stands for.
+func TestRequestTokenNamesTheComposition(t *testing.T) {
+	t.Parallel()
+	w, c := claimed(t)
+	var token string
+	w.wire.answer = func(_, request string) (int, string) {
+		_, after, _ := strings.Cut(request, `"ClientRequestToken":"`)
+		token, _, _ = strings.Cut(after, `"`)
+		return 200, `{}`
+	}
+	send := func(c ledger.Claim, handler string, composition int) string {
+		t.Helper()
+		if err := w.store.Commit(t.Context(), c, ledger.Commit{
+			Handler: handler, Composition: composition, Step: ledger.Step{Outcome: ledger.Done},
+			Writes: []ledger.Write{{Table: rowsTable, Key: row("n"), Add: map[string]int64{"n": 1}}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	first := send(c, "h", 0)
+	if len(first) != 36 || send(c, "h", 0) != first {
+		t.Errorf("token %q, want 36 characters, the same for the same composition", first)
+	}
+	later := c
+	later.Generation++
+	if send(c, "h", 1) == first || send(c, "g", 0) == first || send(later, "h", 0) == first {
+		t.Error("another composition, handler or generation has the same token")
 	}
 }

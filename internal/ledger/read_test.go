@@ -123,7 +123,7 @@ func TestBatchGetAsksAgainForWhatWasNotRead(t *testing.T) {
 		`{"Responses":{"ledger":[{"pk":{"S":"b"},"status":{"S":"parked"}}]},"UnprocessedKeys":{}}`,
 		`{"Responses":{"ledger":[]},"UnprocessedKeys":{"ledger":{"Keys":[{"pk":{"S":"c"}}]}}}`,
 	}
-	w.wire.answer = func(string) (int, string) {
+	w.wire.answer = func(_, _ string) (int, string) {
 		reply := replies[0]
 		replies = replies[1:]
 		return 200, reply
@@ -134,6 +134,25 @@ func TestBatchGetAsksAgainForWhatWasNotRead(t *testing.T) {
 	}
 	if _, err := w.store.BatchGet(t.Context(), []ledger.Key{"c"}); err == nil || !strings.Contains(err.Error(), "throttled") {
 		t.Errorf("%v, want it throttled", err)
+	}
+}
+
+func TestOpenCountsReadsEveryPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	more := false
+	w.wire.answer = func(_, request string) (int, string) {
+		if !strings.Contains(request, "parked#") {
+			return 200, `{"Count":0,"Items":[]}`
+		}
+		if more = !more; more {
+			return 200, `{"Count":1000,"Items":[],"LastEvaluatedKey":{"pk":{"S":"a"},"open":{"S":"todo#0"},"recorded_ms":{"N":"1"}}}`
+		}
+		return 200, `{"Count":0,"Items":[]}`
+	}
+	counts, err := w.store.OpenCounts(t.Context())
+	if err != nil || counts.Parked != 4000 { // of four partitions, two pages each
+		t.Errorf("%+v, %v; want 4000 parked", counts, err)
 	}
 }
 

@@ -114,9 +114,15 @@ func TestLastFiveReplaysAreKept(t *testing.T) {
 			{"r6", "r7", "r8", "r9", "r10"}, {"r7", "r8", "r9", "r10", "r11"}, {"r8", "r9", "r10", "r11", "r12"}}[n]; !cmp.Equal(got, want) {
 			t.Errorf("after replay %d: %v, want %v", n+1, got, want)
 		}
+		if _, err := w.store.Replay(t.Context(), ledger.Replaying{Key: key, From: ledger.Parked, Replay: n, Token: "other"}); !errors.Is(err, ledger.ErrConflict) {
+			t.Errorf("replay %d by another while it is recorded: %v, want ErrConflict", n+1, err)
+		}
 		c := claim(t, w, fmt.Sprint("message-", n), nil)
 		if err := w.store.Settle(t.Context(), c, ledger.Settlement{Status: ledger.Parked}); err != nil {
 			t.Fatal(err)
+		}
+		if _, err := w.store.Replay(t.Context(), ledger.Replaying{Key: key, From: ledger.Parked, Replay: n, Token: "other"}); !errors.Is(err, ledger.ErrConflict) {
+			t.Errorf("replay %d by another, parked again: %v, want ErrConflict", n+1, err)
 		}
 	}
 }

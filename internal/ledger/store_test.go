@@ -263,7 +263,7 @@ func TestUnknownCodecIsClaimedWithoutABody(t *testing.T) {
 func TestBodyThatFitsNoItemIsRefusedUnsent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, err := w.store.Record(t.Context(), ledger.Recording{Key: key, Body: noise(400 << 10), Token: "delivery-1"})
+	_, err := w.store.Record(t.Context(), ledger.Recording{Key: key, Body: noise(384 << 10), Token: "delivery-1"})
 	if !errors.Is(err, ledger.ErrTooLarge) || w.wire.count() != 0 {
 		t.Errorf("%v after %d requests, want ErrTooLarge after none", err, w.wire.count())
 	}
@@ -288,7 +288,7 @@ func TestBodyThatFitsNoItemIsRefusedUnsent(t *testing.T) {
 func TestConflictWithATransactionIsUncommitted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.wire.answer = func(string) (int, string) {
+	w.wire.answer = func(_, _ string) (int, string) {
 		return 400, `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException","message":"busy"}`
 	}
 	err := w.store.Settle(t.Context(), ledger.Claim{Entry: ledger.Entry{Key: key}, Generation: 1}, ledger.Settlement{Status: ledger.Done})

@@ -147,8 +147,8 @@ type wire struct {
 	mu       sync.Mutex
 	faults   []fault
 	always   bool
-	answer   func(operation string) (status int, body string) // instead of the handler's, for what it never says
-	requests []string                                         // operations seen
+	answer   func(operation, request string) (status int, reply string) // instead of the handler's, for what it never says
+	requests []string                                                   // operations seen
 }
 
 func (w *wire) break_(always bool, faults ...fault) {
@@ -186,8 +186,12 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return response(r, http.StatusInternalServerError, `{"__type":"com.amazon.coral.service#InternalServerError"}`), nil
 	}
 	if w.answer != nil {
-		status, body := w.answer(operation)
-		return response(r, status, body), nil
+		request, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		status, reply := w.answer(operation, string(request))
+		return response(r, status, reply), nil
 	}
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, r)
