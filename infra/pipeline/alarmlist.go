@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
@@ -62,7 +63,8 @@ func lateAlarms(s Settings, p parts) []alarm {
 		name:  "oldest-open-event-over-objective",
 		means: "The oldest recorded event is not settled within the objective, or the sweep that measures it does not run.",
 		do:    "Check that the mapping is not paused (`backstop status`), then which dependency is down.",
-		calm:  "One event that fails is parked within 17 minutes, before this; one that kills its process takes up to 48 and rings once.",
+		calm: fmt.Sprintf("One event that fails is parked within %s, before this; one that kills its process takes up to %s and "+
+			"rings once.", words(s.failingWithin()), words(killingWithin())),
 		// Five minutes in a row, since runs of a schedule drift over the minute. Missing counts: no sweep, no healing.
 		metric:    p.own(telemetry.OldestTodoS, maximum, time.Minute, unlabelled),
 		threshold: objective, periods: 5, datapoint: 5,
@@ -134,12 +136,12 @@ func receiverAlarms(s Settings, p parts) []alarm {
 		do:    "Run `backstop doctor`: it compares the endpoint with the stored secrets.",
 		calm: "The baseline is a share, so scanners beside ordinary traffic stay under it; at least 10 in 15 minutes, twice in a row, " +
 			"so a single forged request is nothing.",
-		metric: math("IF(signature + age >= 10, 100 * (signature + age) / (signature + age + good), 0)", quarter,
-			"% refused", map[string]awscloudwatch.IMetric{
-				"signature": p.own(telemetry.RefusedSig, sum, quarter, unlabelled),
-				"age":       p.own(telemetry.RefusedAge, sum, quarter, unlabelled),
-				"good":      p.own(telemetry.Received, sum, quarter, unlabelled),
-			}),
+		metric: math("IF(FILL(signature, 0) + FILL(age, 0) >= 10, 100 * (FILL(signature, 0) + FILL(age, 0)) / "+
+			"(FILL(signature, 0) + FILL(age, 0) + FILL(good, 0)), 0)", quarter, "% refused", map[string]awscloudwatch.IMetric{
+			"signature": p.own(telemetry.RefusedSig, sum, quarter, unlabelled),
+			"age":       p.own(telemetry.RefusedAge, sum, quarter, unlabelled),
+			"good":      p.own(telemetry.Received, sum, quarter, unlabelled),
+		}),
 		threshold: 50, periods: 2, datapoint: 2,
 		missing: missingIsFine,
 	}, {
@@ -202,8 +204,8 @@ func processorAlarms(s Settings, p parts) []alarm {
 		name:  "processor-crashes",
 		means: "The processor dies or runs out of time. (An event that only fails is not an error of the function.)",
 		do:    "Read the last line of the process in its log; suspects are run alone, so the killer is named there.",
-		calm: "Three in five minutes, twice in fifteen: an event that kills its process comes back after the visibility " +
-			"time-out of six minutes, one error each.",
+		calm: fmt.Sprintf("Three in five minutes, twice in fifteen: an event that kills its process comes back after the visibility "+
+			"time-out of %s, so one such event makes two at most.", words(schema.VisibilityTimeout)),
 		metric:    p.lambda(f, "Errors", sum, fiveMinutes, unlabelled),
 		threshold: 3, periods: 3, datapoint: 2,
 		missing: missingIsFine,
@@ -217,13 +219,12 @@ func processorAlarms(s Settings, p parts) []alarm {
 		threshold: 10, periods: 3, datapoint: 3,
 		missing: missingIsFine,
 	}, {
-		name:  "processor-near-its-time-out",
-		means: "Batches take four fifths of the processor's time-out: a dependency is slow, or a handler does too much.",
-		do:    "See which type is slow in the dashboard's fourth row.",
-		calm: "Three five-minute periods in a row: a single event that hangs is invisible for six minutes after each try " +
-			"and misses some of them.",
+		name:      "processor-near-its-time-out",
+		means:     "Batches take four fifths of the processor's time-out: a dependency is slow, or a handler does too much.",
+		do:        "See which type is slow in the dashboard's fourth row.",
+		calm:      fmt.Sprintf("Thirty minutes in a row: one event that hangs is parked within %s.", words(killingWithin())),
 		metric:    p.lambda(f, "Duration", maximum, fiveMinutes, unlabelled),
-		threshold: float64(schema.ProcessorTimeout.Milliseconds()) * 0.8, periods: 3, datapoint: 3,
+		threshold: float64(schema.ProcessorTimeout.Milliseconds()) * 0.8, periods: 6, datapoint: 6,
 		missing: missingIsFine,
 	}, {
 		name:      "processor-at-its-concurrency",
@@ -244,7 +245,7 @@ func storageAlarms(p parts) []alarm {
 		means: "DynamoDB refuses reads or writes: a hot partition, or a burst beyond twice the table's former peak.",
 		do:    "See which table and index on the dashboard; on-demand tables grow by themselves within minutes.",
 		calm:  "A hundred in each of three five-minute periods: the SDK's own repetition hides a short burst, one request makes three.",
-		metric: math("lw + lr + ow + bw + br", fiveMinutes, "throttled requests", map[string]awscloudwatch.IMetric{
+		metric: math("FILL(lw, 0) + FILL(lr, 0) + FILL(ow, 0) + FILL(bw, 0) + FILL(br, 0)", fiveMinutes, "throttled requests", map[string]awscloudwatch.IMetric{
 			"lw": p.table(ledger, "WriteThrottleEvents", fiveMinutes, unlabelled),
 			"lr": p.table(ledger, "ReadThrottleEvents", fiveMinutes, unlabelled),
 			"ow": p.index(ledger, schema.OpenIndex, "WriteThrottleEvents", fiveMinutes, unlabelled),
@@ -258,7 +259,7 @@ func storageAlarms(p parts) []alarm {
 		means: "DynamoDB answers the ledger's writes with errors of its own.",
 		do:    "See the AWS Health dashboard. Deliveries fail and come again; nothing is lost.",
 		calm:  "Ten in each of two five-minute periods: single ones happen to everybody, and the SDK repeats them.",
-		metric: math("put + update", fiveMinutes, "system errors", map[string]awscloudwatch.IMetric{
+		metric: math("FILL(put, 0) + FILL(update, 0)", fiveMinutes, "system errors", map[string]awscloudwatch.IMetric{
 			"put":    p.operation(ledger, "PutItem", "SystemErrors", fiveMinutes, unlabelled),
 			"update": p.operation(ledger, "UpdateItem", "SystemErrors", fiveMinutes, unlabelled),
 		}),

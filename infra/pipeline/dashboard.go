@@ -206,12 +206,12 @@ func query(title string, f function, lines ...string) awscloudwatch.IWidget {
 	})
 }
 
-// words says a duration as a person would.
+// words says a duration as a person would, in whole minutes or hours, rounded up.
 func words(d time.Duration) string {
 	if d%time.Hour == 0 {
-		return fmt.Sprintf("%d h", int(d.Hours()))
+		return fmt.Sprintf("%d h", d/time.Hour)
 	}
-	return fmt.Sprintf("%d minutes", int(d.Minutes()))
+	return fmt.Sprintf("%d minutes", (d+time.Minute-1)/time.Minute)
 }
 
 func alarmRefs(a alarms) *[]interfacesawscloudwatch.IAlarmRef {

@@ -67,7 +67,9 @@ func metric(namespace, name string, dimensions map[string]*string, statistic str
 	return awscloudwatch.NewMetric(props)
 }
 
-// math combines metrics: names in the expression are the keys of using.
+// math combines metrics: names in the expression are the keys of using. Each belongs into FILL(name, 0): metrics of rare
+// things have no values most of the time, and an expression over a missing value is missing itself, so that an alarm
+// on it would never ring.
 func math(expression string, period time.Duration, label string, using map[string]awscloudwatch.IMetric) awscloudwatch.IMetric {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression:   text(expression),

@@ -121,21 +121,28 @@ func Prod() Settings {
 	s.Reconciler.Reserved = 2
 	// 90: a quarter, the span of questions about a customer's bill.
 	s.LogDays = 90
-	// 20 minutes: an event that fails every attempt is parked after at most 8 attempts of 60 s and waits of
-	// 4+8+...+256 s, 17 minutes in all. So one bad event is parked before it counts as late.
-	s.Objective = 20 * time.Minute
+	// 15 minutes: an event that fails every attempt is parked after at most 8 attempts of 30 s and waits of
+	// 4+8+...+256 s, 12.5 minutes in all. So one bad event is parked before it counts as late.
+	s.Objective = 15 * time.Minute
 	// A business with live customers sees an event an hour even at night; six hours without one is an endpoint
 	// disabled at Stripe, a wrong URL or a broken domain.
 	s.UsualGap, s.SilentGaps = time.Hour, 6
 	return s
 }
 
-// Retries of the ledger's budget, for the arithmetic of Validate: 8 attempts and the waits between them, doubling from
-// at most 4 s (DESIGN: 2 s x 2^n).
+// What one bad event does, for the arithmetic of objective and alarms: 8 attempts (the ledger's budget) and the waits
+// between them, doubling from at most 4 s (DESIGN: 2 s x 2^n).
 const (
 	attempts   = 8
 	totalWaits = (4 + 8 + 16 + 32 + 64 + 128 + 256) * time.Second
 )
+
+// failingWithin is how long an event may be open that fails each attempt as late as it can.
+func (s Settings) failingWithin() time.Duration { return attempts*s.Processor.Timeout + totalWaits }
+
+// killingWithin is how long an event may be open that kills its process each time: nobody shortens the visibility
+// time-out for it.
+func killingWithin() time.Duration { return attempts * schema.VisibilityTimeout }
 
 // Validate checks each number against what AWS takes and against the numbers it depends on. The error names all that
 // are wrong.
@@ -168,9 +175,8 @@ func (s Settings) Validate() error {
 	check(s.Receiver.Reserved == 0 || 10*s.Receiver.Reserved >= 3*s.Rate,
 		"receiver: %d reserved do not carry %d requests a second at 0.3 s", s.Receiver.Reserved, s.Rate)
 	check(retention(s.LogDays) != "", "log retention %d days: CloudWatch Logs does not take it", s.LogDays)
-	check(s.Objective >= attempts*s.Processor.Timeout+totalWaits,
-		"objective %s: one bad event uses up its attempts in %s and would ring", s.Objective,
-		attempts*s.Processor.Timeout+totalWaits)
+	check(s.Objective >= s.failingWithin(),
+		"objective %s: one bad event uses up its attempts in %s and would ring", s.Objective, s.failingWithin())
 	check(s.Objective <= 24*time.Hour, "objective %s: an outage parks after 24 hours", s.Objective)
 	check(s.AckP99 > 0 && s.AckP99 < s.Receiver.Timeout, "acknowledgement p99 %s: want less than the time-out %s",
 		s.AckP99, s.Receiver.Timeout)

@@ -25,7 +25,7 @@ func TestNumbersThatDependOnEachOtherAreChecked(t *testing.T) {
 		change func(*Settings)
 		says   string
 	}{
-		"processor runs longer than a sixth of the visibility": {func(s *Settings) { s.Processor.Timeout = 61 * time.Second; s.Objective = time.Hour }, "under six times"},
+		"processor runs longer than a sixth of the visibility": {func(s *Settings) { s.Processor.Timeout = 31 * time.Second }, "under six times"},
 		"receiver outlives the gateway":                        {func(s *Settings) { s.Receiver.Timeout = 30 * time.Second }, "gives up after 30 s"},
 		"sweep runs into the next":                             {func(s *Settings) { s.Reconciler.Timeout = 61 * time.Second }, "would run into the next"},
 		"mapping outgrows the reserved":                        {func(s *Settings) { s.MaxConcurrency = 26 }, "fewer than the mapping's 26"},
@@ -33,7 +33,7 @@ func TestNumbersThatDependOnEachOtherAreChecked(t *testing.T) {
 		"one reserved":                                         {func(s *Settings) { s.Reconciler.Reserved = 1 }, "one instance that hangs"},
 		"receiver does not carry the rate":                     {func(s *Settings) { s.Receiver.Reserved = 149 }, "do not carry 500"},
 		"burst under the rate":                                 {func(s *Settings) { s.Burst = 499 }, "burst 499"},
-		"objective shorter than one bad event takes":           {func(s *Settings) { s.Objective = 16 * time.Minute }, "would ring"},
+		"objective shorter than one bad event takes":           {func(s *Settings) { s.Objective = 12 * time.Minute }, "would ring"},
 		"objective longer than an outage takes to park":        {func(s *Settings) { s.Objective = 25 * time.Hour }, "parks after 24 hours"},
 		"acknowledgement slower than the time-out":             {func(s *Settings) { s.AckP99 = 10 * time.Second }, "less than the time-out"},
 		"silence longer than CloudWatch looks back":            {func(s *Settings) { s.SilentGaps = 169 }, "at most 7 days"},

@@ -19,6 +19,7 @@ type Alarm struct {
 
 // AlarmMetric is a metric an alarm reads.
 type AlarmMetric struct {
+	ID                         string // its name in the expression
 	Namespace, Name, Statistic string
 	Period                     int // seconds
 	Dimensions                 map[string]Value
@@ -70,6 +71,7 @@ func (a *Alarm) read(p map[string]any) error {
 		if err != nil {
 			return err
 		}
+		metric.ID = str(query, "Id")
 		a.Metrics = append(a.Metrics, metric)
 	}
 	return nil

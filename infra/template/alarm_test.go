@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,6 +152,27 @@ func TestMissingDataIsTreatedOnPurpose(t *testing.T) {
 			if alarm.Missing != want {
 				t.Errorf("%s: missing data is %s, want %s", alarm.Name, alarm.Missing, want)
 			}
+		}
+	})
+}
+
+func TestExpressionsDoNotVanishWithOneMissingValue(t *testing.T) {
+	eachStage(t, func(t *testing.T, _ string, stack template.Template) {
+		expressions := 0
+		for _, alarm := range must(stack.Alarms())(t) {
+			if alarm.Expression == "" {
+				continue
+			}
+			expressions++
+			for _, metric := range alarm.Metrics {
+				uses := len(regexp.MustCompile(`\b`+metric.ID+`\b`).FindAllString(alarm.Expression, -1))
+				if filled := strings.Count(alarm.Expression, "FILL("+metric.ID+", 0)"); uses == 0 || filled != uses {
+					t.Errorf("%s: %d of %d uses of %s are filled in %s", alarm.Name, filled, uses, metric.ID, alarm.Expression)
+				}
+			}
+		}
+		if expressions != 3 {
+			t.Errorf("%d expressions checked", expressions)
 		}
 	})
 }

@@ -15,11 +15,11 @@ import (
 func TestVisibilityTimeoutIsSixTimesFunctionTimeout(t *testing.T) {
 	eachStage(t, func(t *testing.T, _ string, stack template.Template) {
 		processor := must(stack.Function(template.Processor))(t)
-		if processor.Timeout != 60*time.Second {
+		if processor.Timeout != 30*time.Second {
 			t.Fatalf("the processor's time-out is %s", processor.Timeout)
 		}
-		if got := must(stack.Queue(template.Queue))(t).Attributes["VisibilityTimeout"]; got != "360" {
-			t.Errorf("visibility time-out is %s s, want 360", got)
+		if got := must(stack.Queue(template.Queue))(t).Attributes["VisibilityTimeout"]; got != "180" {
+			t.Errorf("visibility time-out is %s s, want 180", got)
 		}
 	})
 }

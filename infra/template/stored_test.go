@@ -97,7 +97,7 @@ func TestQueuesAreFIFOOfHighThroughputWithExplicitDeduplication(t *testing.T) {
 				"FifoThroughputLimit":       "perMessageGroupId",
 				"MessageRetentionPeriod":    "1209600",
 				"SqsManagedSseEnabled":      "true",
-				"VisibilityTimeout":         "360",
+				"VisibilityTimeout":         "180",
 			}
 			if diff := cmp.Diff(want, must(stack.Queue(part))(t).Attributes); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", part, diff)
