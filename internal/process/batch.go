@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,28 +103,23 @@ func (b *batch) hold() {
 
 func (b *batch) run() {
 	b.hold() // first and not beside the work: it must not undo a handBack
-	var (
-		mu       sync.Mutex
-		suspects []group
-		running  errgroup.Group
-	)
+	groups := b.groups()
+	rests := make([]group, len(groups)) // of groups that came to a suspect
+	var running errgroup.Group
 	running.SetLimit(b.Parallel)
-	for _, g := range b.groups() {
+	for i, g := range groups {
 		running.Go(func() error {
-			if rest := b.walk(g, false); len(rest) > 0 {
-				mu.Lock()
-				defer mu.Unlock()
-				suspects = append(suspects, rest)
-			}
+			rests[i] = b.walk(g, false)
 			return nil
 		})
 	}
 	_ = running.Wait() // walk reports into the batch, not by an error
 
+	suspects := slices.DeleteFunc(rests, func(g group) bool { return len(g) == 0 })
 	for len(suspects) > 0 {
 		i := min(int(b.Random()*float64(len(suspects))), len(suspects)-1)
 		b.walk(suspects[i], true)
-		suspects = append(suspects[:i], suspects[i+1:]...)
+		suspects = slices.Delete(suspects, i, i+1)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"backstop/internal/process"
 	"backstop/internal/projection"
 	"backstop/internal/queue"
+	"backstop/internal/schema"
 	"backstop/internal/sqsbatch"
 	"backstop/internal/telemetry"
 )
@@ -231,7 +232,7 @@ func (w *world) receive() []sqsbatch.Message {
 // handle gives messages to the processor and deletes what it does not report, as the event source does.
 func (w *world) handle(p *process.Processor, messages []sqsbatch.Message) []string {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(w.ctx, schema.ProcessorTimeout)
 	defer cancel()
 	failed, err := p.Batch(ctx, messages)
 	if err != nil {
