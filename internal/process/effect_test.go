@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -72,9 +73,25 @@ func TestConflictIsTriedAgainWithinTheAttempt(t *testing.T) {
 			return []handler.Effect{w.tally(e.ID)}, nil
 		})
 		w.accept("evt_1", "invoice.paid", "cus_1")
-		w.on("TransactWriteItems", 3, awslocal.Fault{Kind: awslocal.Refuse, Code: "TransactionConflictException"})
+		tokens := make(map[string]bool)
+		w.fault = func(c *awslocal.Call) awslocal.Fault {
+			if c.Action != "TransactWriteItems" {
+				return awslocal.Fault{}
+			}
+			var in struct{ ClientRequestToken string }
+			if err := json.Unmarshal(c.Body, &in); err != nil {
+				t.Error(err)
+			}
+			if tokens[in.ClientRequestToken] = true; len(tokens) <= 3 {
+				return awslocal.Fault{Kind: awslocal.Refuse, Code: "TransactionConflictException"}
+			}
+			return awslocal.Fault{}
+		}
 		w.handle(w.processor(), w.receive())
 		w.wantStatus("evt_1", ledger.Done, 0)
+		if len(tokens) != 4 {
+			t.Errorf("%d request tokens, want one for each of 4 compositions", len(tokens))
+		}
 		if w.tallied("evt_1") != 1 {
 			t.Errorf("took effect %d times", w.tallied("evt_1"))
 		}
