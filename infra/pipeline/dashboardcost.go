@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
@@ -24,17 +25,18 @@ const costNote = "What varies with traffic, estimated from list prices in us-eas
 func costRow(s Settings, p parts) []awscloudwatch.IWidget {
 	const hour = time.Hour
 	ledger, billing := p.tables.ledger.TableName(), p.tables.billing.TableName()
-	tables := math(fmt.Sprintf("(FILL(lw,0) + FILL(bw,0)) * %g + (FILL(lr,0) + FILL(br,0)) * %g", writeUnit, readUnit), hour, "DynamoDB", map[string]awscloudwatch.IMetric{
-		"lw": p.table(ledger, "ConsumedWriteCapacityUnits", hour, unlabelled),
-		"bw": p.table(billing, "ConsumedWriteCapacityUnits", hour, unlabelled),
-		"lr": p.table(ledger, "ConsumedReadCapacityUnits", hour, unlabelled),
-		"br": p.table(billing, "ConsumedReadCapacityUnits", hour, unlabelled),
-	})
-	requests := math(fmt.Sprintf("FILL(requests,0) * %g", apiRequest), hour, "API", map[string]awscloudwatch.IMetric{
+	tables := math(fmt.Sprintf("(FILL(lw, 0) + FILL(bw, 0)) * %s + (FILL(lr, 0) + FILL(br, 0)) * %s", decimal(writeUnit), decimal(readUnit)),
+		hour, "DynamoDB", map[string]awscloudwatch.IMetric{
+			"lw": p.table(ledger, "ConsumedWriteCapacityUnits", hour, unlabelled),
+			"bw": p.table(billing, "ConsumedWriteCapacityUnits", hour, unlabelled),
+			"lr": p.table(ledger, "ConsumedReadCapacityUnits", hour, unlabelled),
+			"br": p.table(billing, "ConsumedReadCapacityUnits", hour, unlabelled),
+		})
+	requests := math("FILL(requests, 0) * "+decimal(apiRequest), hour, "API", map[string]awscloudwatch.IMetric{
 		"requests": p.metrics.api(p.api, "Count", sum, hour, unlabelled),
 	})
 	main := p.queues.main.QueueName()
-	messages := math(fmt.Sprintf("(FILL(sent,0) + FILL(received,0) + FILL(empty,0) + FILL(deleted,0)) * %g", sqsRequest), hour,
+	messages := math("(FILL(sent, 0) + FILL(received, 0) + FILL(empty, 0) + FILL(deleted, 0)) * "+decimal(sqsRequest), hour,
 		"SQS, at most", map[string]awscloudwatch.IMetric{
 			"sent":     p.queue(main, "NumberOfMessagesSent", sum, hour, unlabelled),
 			"received": p.queue(main, "NumberOfMessagesReceived", sum, hour, unlabelled),
@@ -44,7 +46,7 @@ func costRow(s Settings, p parts) []awscloudwatch.IWidget {
 	lambda := func(label string, f function, size Function) awscloudwatch.IMetric {
 		perMillisecond := gigabyteSec * float64(size.MemoryMB) / 1024 / 1000
 		id := label // names in an expression are unique within a graph
-		return math(fmt.Sprintf("FILL(%[1]srun,0) * %[2]g + FILL(%[1]sms,0) * %[3]g", id, invocation, perMillisecond), hour, label,
+		return math(fmt.Sprintf("FILL(%[1]srun, 0) * %[2]s + FILL(%[1]sms, 0) * %[3]s", id, decimal(invocation), decimal(perMillisecond)), hour, label,
 			map[string]awscloudwatch.IMetric{
 				id + "run": p.lambda(f, "Invocations", sum, hour, unlabelled),
 				id + "ms":  p.lambda(f, "Duration", sum, hour, unlabelled),
@@ -52,7 +54,7 @@ func costRow(s Settings, p parts) []awscloudwatch.IWidget {
 	}
 	logBytes := func(label string, f function) awscloudwatch.IMetric {
 		id := label + "bytes"
-		return math(fmt.Sprintf("FILL(%s,0) * %g", id, logGigabyte/(1<<30)), hour, label, map[string]awscloudwatch.IMetric{
+		return math(fmt.Sprintf("FILL(%s, 0) * %s", id, decimal(logGigabyte/(1<<30))), hour, label, map[string]awscloudwatch.IMetric{
 			id: metric("AWS/Logs", "IncomingBytes", map[string]*string{"LogGroupName": f.log.LogGroupName()}, sum, hour, unlabelled),
 		})
 	}
@@ -75,3 +77,6 @@ func costRow(s Settings, p parts) []awscloudwatch.IWidget {
 			logBytes("receiver", f.receiver), logBytes("processor", f.processor), logBytes("reconciler", f.reconciler)),
 	}
 }
+
+// decimal writes a price as CloudWatch's expressions read it: without an exponent.
+func decimal(price float64) string { return strconv.FormatFloat(price, 'f', 15, 64) }

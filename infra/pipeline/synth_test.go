@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -145,6 +146,29 @@ func TestSameSettingsGiveTheSameTemplate(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(first), string(second)); diff != "" {
 		t.Errorf("two runs differ:\n%s", diff)
+	}
+}
+
+func TestTheCDKWarnsOfNothing(t *testing.T) {
+	s := everything()
+	result := synthesiseStage(t, s)
+	metadata, err := os.ReadFile(filepath.Join(result.folder, StackName(s.Stage)+".metadata.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes map[string][]struct {
+		Type string
+		Data any
+	}
+	if err := json.Unmarshal(metadata, &notes); err != nil || len(notes) == 0 {
+		t.Fatalf("%d notes in the assembly: %v", len(notes), err)
+	}
+	for where, list := range notes {
+		for _, note := range list {
+			if note.Type == "aws:cdk:warning" || note.Type == "aws:cdk:error" {
+				t.Errorf("%s: %v", where, note.Data)
+			}
+		}
 	}
 }
 
