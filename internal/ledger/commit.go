@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 )
 
 // Bounds of a Commit (Amazon DynamoDB Developer Guide, "Amazon DynamoDB Transactions: How it works": 100 actions and
@@ -81,12 +82,12 @@ func (s *Store) commit(ctx context.Context, c Claim, commit Commit) error {
 		ClientRequestToken: requestToken(c, commit),
 		TransactItems:      actions,
 	})
-	return s.committed(c, commit, err)
+	return committed(c, commit, err)
 }
 
 // committed reads a transaction's fate. What the ledger's condition met comes first, then the guards; a conflict or a
 // throttle only counts where those held.
-func (s *Store) committed(c Claim, commit Commit, err error) error {
+func committed(c Claim, commit Commit, err error) error {
 	var canceled *types.TransactionCanceledException
 	if !errors.As(err, &canceled) {
 		return uncommitted(err)
@@ -115,7 +116,7 @@ func (s *Store) committed(c Claim, commit Commit, err error) error {
 		case "ItemCollectionSizeLimitExceeded":
 			return fmt.Errorf("%w: %w", ErrTooLarge, err)
 		default:
-			if message := stringOf(reason.Message); strings.Contains(message, "exceeded the maximum allowed size") {
+			if outgrown(stringOf(reason.Message)) {
 				return fmt.Errorf("%w: %w", ErrTooLarge, err)
 			}
 			return err
@@ -142,7 +143,7 @@ func stringOf(s *string) string {
 	return *s
 }
 
-// uncommitted marks the errors after which the same effects may simply be sent again. A parameter mismatch means that
+// uncommitted marks the errors after which the same effects may simply be sent again, and the one after which never. A parameter mismatch means that
 // the token was used with other effects, whose fate is unknown here: the next composition finds out.
 func uncommitted(err error) error {
 	var (
@@ -157,7 +158,17 @@ func uncommitted(err error) error {
 		errors.As(err, &provision) || errors.As(err, &throttled) || errors.As(err, &limit) {
 		return fmt.Errorf("%w: %w", ErrUncommitted, err)
 	}
+	var refused smithy.APIError
+	if errors.As(err, &refused) && refused.ErrorCode() == "ValidationException" && outgrown(refused.ErrorMessage()) {
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
 	return err
+}
+
+// outgrown reports whether a message says that a row would be over 400 KB: there is no code for it (Amazon DynamoDB
+// API Reference, "TransactionCanceledException": "Item size has exceeded", "Item size to update has exceeded").
+func outgrown(message string) bool {
+	return strings.Contains(message, "exceeded the maximum allowed size")
 }
 
 // requestToken makes a transaction's retry within ten minutes meet itself (Amazon DynamoDB API Reference,

@@ -209,6 +209,7 @@ func TestFateOfATransactionIsRead(t *testing.T) {
 		"entry gone and a conflict":  {canceled("ConditionalCheckFailed", "TransactionConflict"), ledger.ErrLeaseLost},
 		"in progress":                {exception("TransactionInProgressException", ""), ledger.ErrUncommitted},
 		"token used by other params": {exception("IdempotentParameterMismatchException", ""), ledger.ErrUncommitted},
+		"row too large at once":      {`{"__type":"com.amazon.coral.validate#ValidationException","message":"Item size has exceeded the maximum allowed size"}`, ledger.ErrTooLarge},
 		"request throttled":          {exception("ThrottlingException", ""), ledger.ErrUncommitted},
 		"request limit":              {exception("RequestLimitExceeded", ""), ledger.ErrUncommitted},
 	} {

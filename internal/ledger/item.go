@@ -15,8 +15,8 @@ import (
 )
 
 // The attributes of an entry. This file alone turns entries into items and back. What is empty, zero or false is not
-// stored: every byte of an item is paid for at each of its writes. What is unknown is ignored, and `v`, the schema
-// version, is read when a later version writes it; absent it is 1.
+// stored: every byte of an item is paid for at each of its writes. What is unknown is ignored and left alone, so that
+// a later version can add attributes while this one still runs.
 const (
 	attrStatus        = "status"
 	attrType          = "type"
@@ -89,6 +89,9 @@ func number(n int64) types.AttributeValue {
 
 func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
 
+// fields is an item that takes what is not empty.
+type fields item
+
 func (it fields) str(name, s string) {
 	if s != "" {
 		it[name] = str(s)
@@ -106,9 +109,6 @@ func (it fields) flag(name string, b bool) {
 		it[name] = boolean(true)
 	}
 }
-
-// fields adds to an item what is not empty.
-type fields item
 
 // recording is the item Record writes, without the body.
 func recording(r Recording, nowMS int64) item {

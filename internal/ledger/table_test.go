@@ -297,7 +297,7 @@ func tryLine(t *testing.T, l line, state, operation string, faults []fault) {
 	if before != nil {
 		w.put(t, before)
 	}
-	w.wire.break_(false, faults...)
+	w.wire.script(false, faults...)
 	err := operations[operation](t, w, state, false)
 	if len(faults) == 3 { // the SDK gives up after three
 		if !strings.HasPrefix(answer(operation, err), "error: ") {

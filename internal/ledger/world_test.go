@@ -151,7 +151,7 @@ type wire struct {
 	requests []string                                                   // operations seen
 }
 
-func (w *wire) break_(always bool, faults ...fault) {
+func (w *wire) script(always bool, faults ...fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults, w.always = faults, always
