@@ -277,6 +277,9 @@ func TestHandlerOutOfBudgetParksTheEntryAfterTheOthersHadTheirTurn(t *testing.T)
 		if e.Status != ledger.Parked || e.Steps["waiting"].Outcome != ledger.Done {
 			t.Fatalf("it is %s, step waiting %+v", e.Status, e.Steps["waiting"])
 		}
+		if e.Class != ledger.ClassError || e.LastError != "an ordinary error" {
+			t.Errorf("parked as %s: %s, want the reason of the step that is out of budget", e.Class, e.LastError)
+		}
 
 		broken = false
 		runs := waiting.of("evt_1")
@@ -299,14 +302,15 @@ func TestReplayOfOneHandlerRunsThatOneOnly(t *testing.T) {
 		w.accept("evt_1", "invoice.paid", "cus_1")
 		p := w.processor()
 		w.handle(p, w.receive())
+		c := w.listen("invoice.paid", "c", fine) // deployed since
 		if _, err := w.ledger.Replay(w.ctx, ledger.Replaying{Key: key("evt_1"), From: ledger.Done, Token: "r", By: "me", Handler: "b"}); err != nil {
 			t.Fatal(err)
 		}
 		w.enqueue("evt_1", "invoice.paid", "cus_1")
 		w.handle(p, w.receive())
 		w.wantStatus("evt_1", ledger.Done, 0)
-		if a.of("evt_1") != 1 || b.of("evt_1") != 2 {
-			t.Errorf("a ran %d times and b %d, want 1 and 2", a.of("evt_1"), b.of("evt_1"))
+		if a.of("evt_1") != 1 || b.of("evt_1") != 2 || c.of("evt_1") != 0 {
+			t.Errorf("a ran %d times, b %d, c %d; want 1, 2, 0", a.of("evt_1"), b.of("evt_1"), c.of("evt_1"))
 		}
 	})
 }

@@ -70,9 +70,11 @@ func (l *line) settled(a *attempt, status ledger.Status) verdict {
 	case ledger.Parked:
 		level, name = slog.LevelError, telemetry.ParkedCount
 	}
-	metrics := []telemetry.Metric{
-		{Name: name, Unit: telemetry.Count, Value: 1},
-		{Name: telemetry.SettledMS, Unit: telemetry.Milliseconds, Value: float64(a.Now().UnixMilli() - 1000*l.entry.CreatedS)},
+	metrics := []telemetry.Metric{{Name: name, Unit: telemetry.Count, Value: 1}}
+	// A backfilled or replayed event is as old as its story is long: that would hide how long the others take.
+	if l.entry.Origin == ledger.Webhook && l.entry.Replay == 0 {
+		metrics = append(metrics, telemetry.Metric{Name: telemetry.SettledMS, Unit: telemetry.Milliseconds,
+			Value: float64(a.Now().UnixMilli() - 1000*l.entry.CreatedS)})
 	}
 	if l.wrongMode {
 		metrics = append(metrics, telemetry.Metric{Name: telemetry.WrongMode, Unit: telemetry.Count, Value: 1})

@@ -172,6 +172,29 @@ func TestEventsThatDoNotNeedTheDependencyGoOnWhileItsBreakerIsOpen(t *testing.T)
 	})
 }
 
+func TestWaitThatIsCountedGoesOnThoughAnotherHandlerWaitsToo(t *testing.T) {
+	inWorld(t, func(w *world) {
+		first := true
+		w.listen("invoice.paid", "a", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			if first {
+				first = false
+				return nil, errOrdinary
+			}
+			return nil, handler.Retry(errors.New("not yet"))
+		})
+		crm := &down{err: err503}
+		w.listen("invoice.paid", "b", func(ctx context.Context, _ handler.Event) ([]handler.Effect, error) { return nil, crm.call(ctx) })
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		p := w.processor()
+		w.handle(p, w.receive())
+		since := w.entry("evt_1").FirstWaitMS
+		w.drain(p, 10*time.Minute)
+		if e := w.entry("evt_1"); e.WaitsOn != "crm" || e.FirstWaitMS != since || since == 0 || e.Generation < 3 {
+			t.Errorf("after %d attempts it waits on %q since %d, want crm since %d", e.Generation, e.WaitsOn, e.FirstWaitMS, since)
+		}
+	})
+}
+
 func TestRetryAfterIsWaitedForWithFollowersAndUncharged(t *testing.T) {
 	inWorld(t, func(w *world) {
 		asked := 0
