@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -101,4 +102,44 @@ func Unsure(row handler.Row) bool {
 		}
 	}
 	return false
+}
+
+// Standing is a fact that a row holds, and the others of its second.
+type Standing struct {
+	Part       string // of the row; empty: the row as a whole
+	EventKey   string // the ledger's key of the event that wrote it
+	CreatedS   int64
+	Terminal   bool
+	Unsure     bool     // its order against the ties could not be told
+	Refetched  bool     // the row holds what Stripe said when asked
+	TiedEvents []string // event ids
+}
+
+// Facts returns the facts of a row, newest first.
+func Facts(row handler.Row) []Standing {
+	var facts []Standing
+	for name, value := range row {
+		part, isPart := strings.CutPrefix(name, attrFact+"_")
+		text, isText := value.(string)
+		if !isText || !isPart && name != attrFact {
+			continue
+		}
+		if name == attrFact {
+			part = ""
+		}
+		f, err := parseFact(text)
+		if err != nil {
+			continue
+		}
+		unsure, _ := row[attribute(attrUnsure, part)].(bool)
+		refetched, _ := row[attribute(attrRefetched, part)].(bool)
+		facts = append(facts, Standing{
+			Part: part, EventKey: f.eventKey, CreatedS: f.createdS, Terminal: f.terminal, Unsure: unsure,
+			Refetched: refetched, TiedEvents: tiesOf(row, part),
+		})
+	}
+	slices.SortFunc(facts, func(a, b Standing) int {
+		return cmp.Or(cmp.Compare(b.CreatedS, a.CreatedS), cmp.Compare(a.Part, b.Part))
+	})
+	return facts
 }
