@@ -2,21 +2,22 @@
 //
 // # One write
 //
-// Every transition is one conditional write to the entry's item (a step's is part of one transaction with its
-// effects), never a read and then a write. A condition that fails returns the item it met (ReturnValuesOnConditionCheckFailure), and what to answer is decided from that item,
-// without a second read. The store keeps nothing between calls, waits for nothing and has no clock of its own.
+// Every transition is one conditional write to the entry's item (a step's is part of one transaction with its effects),
+// never a read and then a write. A condition that fails returns the item it met (ReturnValuesOnConditionCheckFailure),
+// and what to answer is decided from that item, without a second read. The store keeps nothing between calls, waits for
+// nothing and has no clock of its own.
 //
 // # The state machine
 //
-// States as the store tells them apart. "expired" is an entry past its time to live that DynamoDB has not deleted
-// yet; every condition takes it for absent. "suspect" is a recorded entry with the suspect mark. "mine" is processing
-// under the generation and token of the caller; "held" is processing under another's, its lease live; "lapsed" is
-// processing under the caller's generation with its lease passed, which nobody has noticed yet.
+// States as the store tells them apart. "expired" is an entry past its time to live that DynamoDB has not deleted yet;
+// every condition takes it for absent. "suspect" is a recorded entry with the suspect mark. "mine" is processing under
+// the generation and token of the caller; "held" is processing under another's, its lease live; "lapsed" is processing
+// under the caller's generation with its lease passed, which nobody has noticed yet.
 //
-// The operations: claim takes an entry; alone is the claim of a suspect in its turn, as it was seen; unclaim gives
-// back a claim whose reply was lost; step is a Commit; sweep is Swept. "other" is every state that an operation does
-// not name. "=" is the same state, answers name the error or say ok. Writes are the attributes that change:
-// "-name" is removed, "name+" goes up by one; "all" is the whole item, written anew.
+// The operations: claim takes an entry; alone is the claim of a suspect in its turn, as it was seen; unclaim gives back
+// a claim whose reply was lost; step is a Commit; sweep is Swept. "other" is every state that an operation does not
+// name. "=" is the same state, answers name the error or say ok. Writes are the attributes that change: "-name" is
+// removed, "name+" goes up by one; "all" is the whole item, written anew.
 //
 //	state      operation  becomes     answer        writes
 //	absent     record     recorded    new           all
@@ -102,18 +103,18 @@
 //	expired    sweep      =           ErrNotFound
 //	other      sweep      =           ErrConflict
 //
-// Done, skip and park are Settle; release and wait are Release, charged and uncharged; again is the Replay of an
-// entry that is done or skipped; shelve is Park. A test reads this table and tries every state with every operation,
-// applied, applied with the reply lost, and not applied; what is not as written here fails it.
+// Done, skip and park are Settle; release and wait are Release, charged and uncharged; again is the Replay of an entry
+// that is done or skipped; shelve is Park. A test reads this table and tries every state with every operation, applied,
+// applied with the reply lost, and not applied; what is not as written here fails it.
 //
 // # Own token: the SDK retries
 //
 // A write can have been applied though its reply was lost; the SDK's retry then meets its own write. That is success
 // for each operation, told by what it left: Record and Claim by their token; Settle and Release by the claim's
-// generation, which no other claim has had, in the state they lead to; a step by its mark under the claim's generation, and before that by
-// the transaction's request token; Replay by its token among the last five replays, whatever became of the entry
-// since; Swept by its millisecond; Discard by its words; Park and Unclaim by there being nothing left to do. Tokens
-// must therefore be new for each delivery, receive and replay.
+// generation, which no other claim has had, in the state they lead to; a step by its mark under the claim's generation,
+// and before that by the transaction's request token; Replay by its token among the last five replays, whatever became
+// of the entry since; Swept by its millisecond; Discard by its words; Park and Unclaim by there being nothing left to
+// do. Tokens must therefore be new for each delivery, receive and replay.
 //
 // # What a crash leaves behind, and who heals it
 //
@@ -135,28 +136,27 @@
 //
 // # Lease
 //
-// A claim raises the generation, and every later write names it: once another has claimed the entry, all of those
-// fail with ErrLeaseLost. A lease ends with the millisecond it names. That it has passed is noticed by the next claim
-// only, so a worker that is late but not replaced may still write; it is the worker that stops believing in its lease
-// before. The entry of a lapsed claim is a suspect: it may have killed its process, and is only claimed by a caller
-// that says it runs it alone. The mark stays while claims are handed back unrun or unclaimed, through parking when
-// what parked it is the lease, and through a replay: it goes when an attempt ends by itself.
+// A claim raises the generation, and every later write names it: once another has claimed the entry, all of those fail
+// with ErrLeaseLost. A lease ends with the millisecond it names. That it has passed is noticed by the next claim only,
+// so a worker that is late but not replaced may still write; it is the worker that stops believing in its lease before.
+// The entry of a lapsed claim is a suspect: it may have killed its process, and is only claimed by a caller that says
+// it runs it alone. The mark stays while claims are handed back unrun or unclaimed, through parking when what parked it
+// is the lease, and through a replay: it goes when an attempt ends by itself.
 //
 // Generations start afresh when an expired entry is recorded anew. Nothing of the first life is left by then: it was
 // settled the whole retention before, and queue messages live 14 days.
 //
 // # Attempts
 //
-// The entry's attempts are charged by Settle and Release when asked, and by the claim that finds a lease run out.
-// With several handlers each step has its own attempts, which the caller counts; a lease that ran out is the entry's.
-// After a replay the entry starts at 0, and so does every step that is open again.
+// The entry's attempts are charged by Settle and Release when asked, and by the claim that finds a lease run out. With
+// several handlers each step has its own attempts, which the caller counts; a lease that ran out is the entry's. After
+// a replay the entry starts at 0, and so does every step that is open again.
 //
 // # Steps
 //
-// Two maps, by handler: `steps` are the outcomes that stand (done, skipped), each written by its path, so that a
-// Commit needs to know nothing of the others; `failures` is what is known of the rest, written whole at the end of an
-// attempt. Replaying a parked entry is thereby the removal of `failures`, and needs no read. Entry.Steps shows both
-// as one.
+// Two maps, by handler: `steps` are the outcomes that stand (done, skipped), each written by its path, so that a Commit
+// needs to know nothing of the others; `failures` is what is known of the rest, written whole at the end of an attempt.
+// Replaying a parked entry is thereby the removal of `failures`, and needs no read. Entry.Steps shows both as one.
 //
 // # Time to live
 //
@@ -165,10 +165,10 @@
 //
 // # Size
 //
-// DynamoDB bills a write by the whole item in units of 1 KB, and an event's life is three writes of it, so an
-// ordinary event is to fit one: what is empty is not stored, long tokens are stored short, a done entry keeps none,
-// and the body is packed with a dictionary of whole events (see Codec). A test measures it over all samples, with
-// what is private in them replaced.
+// DynamoDB bills a write by the whole item in units of 1 KB, and an event's life is three writes of it, so an ordinary
+// event is to fit one: what is empty is not stored, long tokens are stored short, a done entry keeps none, and the body
+// is packed with a dictionary of whole events (see Codec). A test measures it over all samples, with what is private in
+// them replaced.
 //
 // The largest body is one that packs to 384 KB: the rest of the 400 an item can have is for what an entry gains.
 package ledger
