@@ -10,11 +10,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"backstop/events"
 	"backstop/internal/awsclient"
+	"backstop/internal/billing"
+	"backstop/internal/billing/ledgerbody"
 	"backstop/internal/config"
 	"backstop/internal/handler"
 	"backstop/internal/journal"
@@ -22,6 +26,8 @@ import (
 	"backstop/internal/process"
 	"backstop/internal/projection"
 	"backstop/internal/queue"
+	"backstop/internal/secret"
+	"backstop/internal/stripeapi"
 	"backstop/internal/telemetry"
 )
 
@@ -37,9 +43,10 @@ func main() {
 		stop(ctx, log, err)
 	}
 	db := dynamodb.NewFromConfig(cfg)
+	entries, rows := ledger.New(db, settings.LedgerTable, time.Now), projection.New(db)
 	processor, err := process.New(process.Config{
-		Ledger: ledger.New(db, settings.LedgerTable, time.Now), Queue: queue.New(sqs.NewFromConfig(cfg), settings.QueueURL, settings.DeadLetterURL),
-		Projector: projection.New(db), Registry: handlers(settings), Breakers: handler.NewBreakers(time.Now), Log: log,
+		Ledger: entries, Queue: queue.New(sqs.NewFromConfig(cfg), settings.QueueURL, settings.DeadLetterURL),
+		Projector: rows, Registry: handlers(settings, cfg, entries, rows), Breakers: handler.NewBreakers(time.Now), Log: log,
 		Mode: settings.Mode, Now: time.Now, Random: rand.Float64, Exit: func() { os.Exit(1) },
 	})
 	if err != nil {
@@ -50,14 +57,23 @@ func main() {
 }
 
 // handlers registers who listens to what.
-func handlers(settings config.Settings) *handler.Registry {
+func handlers(settings config.Settings, cfg aws.Config, entries *ledger.Store, rows *projection.Store) *handler.Registry {
 	var r handler.Registry
-	for _, t := range events.Types() {
-		if settings.Journal || t.Name == "invoice.paid" || t.Object == "subscription" {
+	api := stripeapi.New(stripeapi.Config{URL: settings.StripeURL, Key: stripeKey(settings, cfg).Value})
+	billing.Register(&r, billing.Config{Table: settings.BillingTable, Rows: rows, Bodies: ledgerbody.New(entries), Stripe: api})
+	if settings.Journal {
+		for _, t := range events.Types() {
 			journal.Register(&r, settings.BillingTable, time.Now, t.Name)
 		}
 	}
 	return &r
+}
+
+func stripeKey(settings config.Settings, cfg aws.Config) *secret.Provider {
+	if settings.StripeKey != "" || settings.StripeKeyID == "" {
+		return secret.Fixed([]string{settings.StripeKey})
+	}
+	return secret.New(secret.NewManager(secretsmanager.NewFromConfig(cfg), settings.StripeKeyID), time.Now)
 }
 
 func stop(ctx context.Context, log *telemetry.Log, err error) {
