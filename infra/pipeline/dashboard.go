@@ -136,13 +136,13 @@ func failingRow(p parts) []awscloudwatch.IWidget {
 func whyRow(p parts) []awscloudwatch.IWidget {
 	return []awscloudwatch.IWidget{
 		query("Why deliveries were refused", p.functions.receiver,
-			`filter outcome = "refused" or outcome = "failed"`,
+			`filter outcome in ["refused", "failed", "misconfigured"]`,
 			"stats count(*) as deliveries by outcome, reason", "sort deliveries desc", "limit 20"),
 		query("Why events were parked", p.functions.processor,
-			`filter outcome = "parked"`,
+			`filter outcome in ["parked", "misunderstood"]`,
 			"stats count(*) as events, latest(@timestamp) as last by class, type, reason", "sort events desc", "limit 20"),
 		query("What is being repeated", p.functions.processor,
-			`filter outcome = "retry" or outcome = "released"`,
+			`filter outcome in ["retry", "handed_back", "lease_lost"] or outcome like /^failed_to_/`,
 			"stats count(*) as attempts, latest(@timestamp) as last by class, type, reason", "sort attempts desc", "limit 20"),
 	}
 }

@@ -276,10 +276,7 @@ func (s *Settings) readSilence(value string) error {
 
 // environment returns the variables of the named function that do not name resources.
 func (s Settings) environment(name string) map[string]string {
-	variables := map[string]string{
-		config.Stage: s.Stage,
-		config.Mode:  s.Mode,
-	}
+	variables := map[string]string{config.Stage: s.Stage}
 	optional := func(variable, value string) {
 		if value != "" {
 			variables[variable] = value
@@ -292,7 +289,10 @@ func (s Settings) environment(name string) map[string]string {
 	switch name {
 	case "receiver":
 		variables[config.APIVersion] = s.APIVersion
+	case "processor":
+		variables[config.Mode] = s.Mode
 	case "reconciler":
+		variables[config.Mode] = s.Mode
 		optional(config.EventTypes, s.EventTypes)
 		optional(config.Accounts, s.Accounts)
 	}

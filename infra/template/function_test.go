@@ -10,6 +10,7 @@ import (
 
 	"backstop/infra/template"
 	"backstop/internal/config"
+	"backstop/internal/process"
 )
 
 func TestVisibilityTimeoutIsSixTimesFunctionTimeout(t *testing.T) {
@@ -20,6 +21,20 @@ func TestVisibilityTimeoutIsSixTimesFunctionTimeout(t *testing.T) {
 		}
 		if got := must(stack.Queue(template.Queue))(t).Attributes["VisibilityTimeout"]; got != "180" {
 			t.Errorf("visibility time-out is %s s, want 180", got)
+		}
+	})
+}
+
+func TestLeaseOutlivesTheFunctionAndEndsBeforeTheMessageIsSeenAgain(t *testing.T) {
+	eachStage(t, func(t *testing.T, _ string, stack template.Template) {
+		timeout := must(stack.Function(template.Processor))(t).Timeout
+		lease := timeout + process.DefaultTiming().Lease // of a claim made at once
+		if lease <= timeout {
+			t.Errorf("a lease of %s ends while the function may still run, for %s", lease, timeout)
+		}
+		visibility, err := time.ParseDuration(must(stack.Queue(template.Queue))(t).Attributes["VisibilityTimeout"] + "s")
+		if err != nil || lease >= visibility {
+			t.Errorf("a lease of %s outlives the message's time-out of %s (%v), so the next receive meets it", lease, visibility, err)
 		}
 	})
 }
@@ -115,7 +130,6 @@ func TestEnvironmentIsByTheNamesTheFunctionsRead(t *testing.T) {
 		mode := map[string]string{"dev": "test", "prod": "live"}[stage]
 		shared := func(memory string, more map[string]template.Value) map[string]template.Value {
 			more[config.Stage] = template.Value{Literal: stage}
-			more[config.Mode] = template.Value{Literal: mode}
 			more[config.LedgerTable] = template.Value{Part: template.Ledger}
 			more[config.QueueURL] = template.Value{Part: template.Queue}
 			more["GOMEMLIMIT"] = template.Value{Literal: memory}
@@ -127,11 +141,13 @@ func TestEnvironmentIsByTheNamesTheFunctionsRead(t *testing.T) {
 				config.APIVersion:      {Literal: "2025-08-27.basil"},
 			}),
 			template.Processor: shared("435MiB", map[string]template.Value{
+				config.Mode:          {Literal: mode},
 				config.BillingTable:  {Part: template.Billing},
 				config.DeadLetterURL: {Part: template.DeadLetterQueue},
 				config.StripeKeyID:   {Part: template.StripeKey},
 			}),
 			template.Reconciler: shared("217MiB", map[string]template.Value{
+				config.Mode:          {Literal: mode},
 				config.ControlTable:  {Part: template.Control},
 				config.DeadLetterURL: {Part: template.DeadLetterQueue},
 				config.StripeKeyID:   {Part: template.StripeKey},
@@ -176,7 +192,7 @@ func TestVariablesOfALocalRunAreResolved(t *testing.T) {
 		template.Ledger: "backstop-dev-ledger", template.Queue: "http://127.0.0.1/queue", template.SigningSecret: "signing",
 	}))(t)
 	want := map[string]string{
-		"BACKSTOP_STAGE": "prod", "BACKSTOP_MODE": "live", "BACKSTOP_API_VERSION": "2025-08-27.basil", "GOMEMLIMIT": "217MiB",
+		"BACKSTOP_STAGE": "prod", "BACKSTOP_API_VERSION": "2025-08-27.basil", "GOMEMLIMIT": "217MiB",
 		"BACKSTOP_LEDGER_TABLE": "backstop-dev-ledger", "BACKSTOP_QUEUE_URL": "http://127.0.0.1/queue",
 		"BACKSTOP_SIGNING_SECRET_ID": "signing",
 	}
