@@ -97,7 +97,7 @@ func FuzzProjection(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if out := it.project(paths); out.size() > it.size() {
+		if out := it.shown(paths); out.size() > it.size() {
 			t.Fatalf("%q shows more than there is: %s", src, out.appendJSON(nil))
 		}
 	})

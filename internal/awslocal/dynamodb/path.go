@@ -70,9 +70,16 @@ func checkPaths(param string, paths []path) error {
 	return nil
 }
 
-// project keeps what the paths name. Elements taken from a list close ranks, in their old order.
-func (it item) project(paths []path) item {
-	out, _ := project(value{kind: "M", doc: it}, paths)
+// shown is what a ProjectionExpression with the paths keeps; without paths, everything. Elements taken from a list
+// close ranks, in their old order.
+func (it item) shown(paths []path) item {
+	if paths == nil {
+		return it
+	}
+	out, ok := project(value{kind: "M", doc: it}, paths)
+	if !ok {
+		return item{}
+	}
 	return out.doc
 }
 

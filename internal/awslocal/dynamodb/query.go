@@ -190,16 +190,8 @@ func (r read) reply(views []item, last item, cost units) readReply {
 			continue
 		}
 		out.Count++
-		switch {
-		case r.Select == "COUNT":
-		case r.paths == nil:
-			out.Items = append(out.Items, it)
-		default:
-			shown := it.project(r.paths)
-			if shown == nil {
-				shown = item{}
-			}
-			out.Items = append(out.Items, shown)
+		if r.Select != "COUNT" {
+			out.Items = append(out.Items, it.shown(r.paths))
 		}
 	}
 	if r.Select == "COUNT" {

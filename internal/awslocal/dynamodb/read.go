@@ -67,16 +67,10 @@ func (g get) find(t *table) (*record, error) {
 
 // view is what the reply shows of the record.
 func (g get) view(rec *record) item {
-	if rec == nil || g.paths == nil {
-		if rec == nil {
-			return nil
-		}
-		return rec.item
+	if rec == nil {
+		return nil
 	}
-	if out := rec.item.project(g.paths); out != nil {
-		return out
-	}
-	return item{}
+	return rec.item.shown(g.paths)
 }
 
 // consistency is the factor reads are billed with.
