@@ -71,8 +71,8 @@ func (w *watch) line(function, text string) {
 
 // Colours of a terminal's basic palette, by what an outcome means for the person looking on.
 var colours = map[string]string{
-	"recorded": "36", "accepted": "36", "duplicate": "90", "done": "32", "skipped": "90",
-	"retried": "33", "released": "33", "waiting": "33", "handed back": "33", "parked": "31", "refused": "31", "failed": "31",
+	"received": "36", "reenqueued": "36", "replayed": "36", "duplicate": "90", "done": "32", "skipped": "90", "dropped": "90",
+	"retry": "33", "handed_back": "33", "lease_lost": "33", "parked": "31", "misunderstood": "31", "refused": "31", "failed": "31",
 }
 
 func (w *watch) paint(outcome string) string {

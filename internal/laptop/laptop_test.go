@@ -118,7 +118,8 @@ func count(t *testing.T, l *laptop.Laptop, list []sender.Event, patience time.Du
 	return found
 }
 
-// A whole minute passes here: the lease of a killed processor has to run out.
+// Half a minute passes here: the lease of a killed processor has to run out. When it is killed in the moment between
+// the receive and its first call, the queue's own time-out has to, which is three minutes.
 func TestKilledFunctionsLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	l, log := start(t)
