@@ -79,7 +79,7 @@ func start(t *testing.T) (*laptop.Laptop, *lines) {
 	return l, &log
 }
 
-func fresh(t *testing.T, count int, types ...string) []sender.Event {
+func fresh(t testing.TB, count int, types ...string) []sender.Event {
 	t.Helper()
 	random := rand.New(rand.NewPCG(7, 7))
 	list := make([]sender.Event, count)
@@ -101,7 +101,7 @@ func fresh(t *testing.T, count int, types ...string) []sender.Event {
 	return list
 }
 
-func count(t *testing.T, l *laptop.Laptop, list []sender.Event, patience time.Duration) tally.Tally {
+func count(t testing.TB, l *laptop.Laptop, list []sender.Event, patience time.Duration) tally.Tally {
 	t.Helper()
 	db := dynamodb.NewFromConfig(l.AWS)
 	counter := tally.Counter{

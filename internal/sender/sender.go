@@ -52,6 +52,7 @@ type Answer struct {
 	Event    Event
 	Status   int // of the last attempt; 0: no answer
 	Attempts int
+	Began    time.Time     // the first attempt
 	Took     time.Duration // of the last attempt
 	Err      error         // why there was no answer
 }
@@ -144,7 +145,7 @@ type run struct {
 }
 
 func (r *run) deliver(ctx context.Context, event Event) error {
-	answer := Answer{Event: event}
+	answer := Answer{Event: event, Began: r.opts.Now()}
 	for answer.Attempts = 1; ; answer.Attempts++ {
 		r.attempt(ctx, &answer)
 		if answer.Acknowledged() || answer.Attempts > r.opts.Retries {
