@@ -143,6 +143,7 @@ func TestUpdatesDoAsDocumented(t *testing.T) {
 		{"ADD m.k :a", `":a":{"N":"1"}`, "UPDATED_NEW", `"k":{"N":"4"}`},
 		{"DELETE ss :a", `":a":{"SS":["x","z"]}`, "UPDATED_NEW", `"ss":{"SS":["y"]}`},
 		{"DELETE ss :a", `":a":{"SS":["x","y"]}`, "UPDATED_NEW", `{}`},
+		{"DELETE ss :a", `":a":{"SS":["x"]}`, "UPDATED_OLD", `"ss":{"SS":["x","y"]}`},
 		{"DELETE nosuch :a", `":a":{"SS":["x"]}`, "UPDATED_NEW", `{}`},
 
 		{"SET q = q + :a", `":a":{"N":"1"}`, "NONE", "The provided expression refers to an attribute that does not exist in the item"},

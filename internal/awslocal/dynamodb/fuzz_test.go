@@ -56,7 +56,7 @@ func FuzzCondition(f *testing.F) {
 func FuzzUpdate(f *testing.F) {
 	for _, s := range []string{
 		"SET #n = #n + :n, #m.q = if_not_exists(z, :s) REMOVE #l[0], bo ADD ns :n DELETE ss :ss", "SET l[9] = list_append(l, :l)",
-		"SET z = (n - :n)", "REMOVE l[1], l[2] SET l[0] = :m", "set", "SET n = = :n", "ADD", "REMOVE a..b", "SET l[18446744073709551616] = :n",
+		"SET z = (n - :n)", "DELETE ss :ss ADD n :n", "REMOVE l[1], l[2] SET l[0] = :m", "set", "SET n = = :n", "ADD", "REMOVE a..b", "SET l[18446744073709551616] = :n",
 	} {
 		f.Add(s)
 	}
