@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -243,16 +242,4 @@ func within(e handler.Event, account string) handler.Event {
 	e.Account = account
 	e.Key = event.Key(event.Source, account, e.ID)
 	return e
-}
-
-// ids are all ids of a story's final state, sorted.
-func ids(s events.Story) []string {
-	var list []string
-	for kind, rows := range s.Final {
-		if kind != "entitlements" {
-			list = slices.AppendSeq(list, maps.Keys(rows))
-		}
-	}
-	slices.Sort(list)
-	return list
 }
