@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"backstop/internal/handler"
+	"backstop/internal/ledger"
+	"backstop/internal/projection"
+)
+
+// started is what was so when a delivery set out.
+type started struct{ absent bool }
+
+func (w *world) deliveryStarts(d delivery) started {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.traceLocked("stripe", string(d.event.key), fmt.Sprintf("delivers %s, %s, which %s (forged %t, resend %t, try %d)",
+		d.event.id, d.event.typ, d.event.conduct, d.forged, d.resend, d.try+1))
+	return started{w.events[d.event.key].status == ""}
+}
+
+// answered checks an answer at the moment Stripe gets it.
+func (w *world) answered(d delivery, p *proc, status int, body string, before started) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wit := w.events[d.event.key]
+	w.traceLocked("stripe", string(d.event.key), fmt.Sprintf("is answered %d %s by %s", status, body, p.name))
+	if d.forged {
+		switch {
+		case status/100 == 2:
+			w.violate("unverified", wit.id, "a delivery nobody signed was taken")
+		case status != 400 && status != 0:
+			w.violate("unverified", wit.id, fmt.Sprintf("a delivery nobody signed was answered %d", status))
+		}
+		return
+	}
+	if status/100 != 2 {
+		return
+	}
+	wit.acked = true
+	switch {
+	case wit.status == "":
+		w.violate("acknowledged", wit.id, "acknowledged, and not in the ledger")
+	case wit.status == ledger.Recorded && !w.hasPointer(wit) && !wit.lost:
+		w.violate("acknowledged", wit.id, "acknowledged, and neither decided nor in the queue")
+	case wit.status == ledger.Processing && wit.leaseMS <= time.Now().UnixMilli() && !w.hasPointer(wit) && !wit.lost:
+		w.violate("acknowledged", wit.id, "acknowledged, abandoned by its worker, and not in the queue")
+	}
+	duplicate := strings.Contains(body, `"duplicate":true`)
+	if wit.lives == 1 && duplicate && before.absent && w.deliveries(wit) == 1 {
+		w.violate("own write", wit.id, "the delivery that recorded it was told it is a duplicate")
+	}
+}
+
+// deliveries is how many deliveries recorded the event.
+func (w *world) deliveries(wit *witness) int {
+	n := 0
+	for _, d := range wit.planned.deliveries {
+		if !d.forged {
+			n++
+		}
+	}
+	return n
+}
+
+// check compares the history with what Stripe sent.
+func (w *world) check(ctx context.Context) {
+	keys := make([]ledger.Key, len(w.plan))
+	for i, e := range w.plan {
+		keys[i] = e.key
+	}
+	entries, err := w.ledger.BatchGet(ctx, keys)
+	if err != nil {
+		w.breach("sim", "", err.Error())
+		return
+	}
+	for _, e := range w.plan {
+		entry, found := entries[e.key]
+		w.checkEvent(ctx, w.events[e.key], entry, found)
+	}
+	w.checkOrder(entries)
+	w.checkRows(ctx, entries)
+	w.checkDead(entries)
+}
+
+func (w *world) checkEvent(ctx context.Context, wit *witness, entry ledger.Entry, found bool) {
+	row, err := w.rows.Get(ctx, w.names.BillingTable, countRow(string(wit.key)))
+	if err != nil {
+		w.breach("sim", wit.id, err.Error())
+		return
+	}
+	applied, _ := row["n"].(int64)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !found {
+		if wit.acked {
+			w.violate("lost", wit.id, "acknowledged, and not in the ledger")
+		}
+		if applied > 0 {
+			w.violate("stored", wit.id, "it had effects, and is not in the ledger")
+		}
+		return
+	}
+	switch entry.Status {
+	case ledger.Done:
+		w.report.Done++
+	case ledger.Skipped:
+		w.report.Skipped++
+	case ledger.Parked:
+		w.report.Parked++
+	default:
+		w.violate("lost", wit.id, "it is "+string(entry.Status)+" and nothing is left to do")
+	}
+	if entry.Status != wit.status {
+		w.violate("sim", wit.id, fmt.Sprintf("it is %s, and the wire said %s", entry.Status, wit.status))
+	}
+	if entry.Attempts > budget {
+		w.violate("budget", wit.id, fmt.Sprintf("%d attempts were charged", entry.Attempts))
+	}
+	want := map[ledger.Status]bool{ledger.Done: true}
+	switch {
+	case wit.conduct == skips && wit.typ != typeTwo, wit.conduct == unheard:
+		want = map[ledger.Status]bool{ledger.Skipped: true}
+	case wit.conduct.mayPark():
+		want = map[ledger.Status]bool{ledger.Parked: true, ledger.Done: wit.fixed > 0, ledger.Skipped: wit.discarded}
+	}
+	if !want[entry.Status] {
+		w.violate("outcome", wit.id, fmt.Sprintf("it is %s, and %s", entry.Status, wit.conduct))
+	}
+	w.checkEffects(wit, entry, int(applied))
+}
+
+// budget is how many attempts an event has.
+const budget = 8
+
+func (w *world) checkEffects(wit *witness, entry ledger.Entry, applied int) {
+	runs := wit.lives + wit.again
+	counts := wit.typ == typeOnce || wit.typ == typeBoth || wit.typ == typeTwo
+	switch {
+	case applied > runs:
+		w.violate("doubled", wit.id, fmt.Sprintf("its effect was applied %d times in %d runs", applied, runs))
+	case counts && entry.Status == ledger.Done && applied < runs:
+		w.violate("lost", wit.id, fmt.Sprintf("it is done, and its effect was applied %d times in %d runs", applied, runs))
+	}
+	calls := w.outside.calls[wit.key]
+	for run, keys := range calls {
+		if len(keys) > 1 {
+			w.violate("idempotency", wit.id, fmt.Sprintf("the outside was called under %d keys in run %d", len(keys), run))
+		}
+	}
+	if wit.typ == typeTwo && entry.Status == ledger.Done && wit.conduct != skips && len(calls) == 0 {
+		w.violate("lost", wit.id, "it is done, and the outside was never called")
+	}
+}
+
+// checkOrder compares the order of each group's transactional effects with that of the first sequence numbers.
+func (w *world) checkOrder(entries map[ledger.Key]ledger.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := make(map[string]*witness)
+	byEffect := make([]*witness, w.effects+1)
+	for _, wit := range w.events {
+		if len(wit.applied) > 0 {
+			byEffect[wit.applied[0]] = wit
+		}
+	}
+	for _, wit := range byEffect {
+		// An event that was parked, replayed, or lost to a purge had its turn at another time.
+		if wit == nil || wit.parkings > 0 || wit.again > 0 || wit.lives > 1 || w.profile.purge {
+			continue
+		}
+		if before := last[wit.group]; before != nil && before.firstSequence > wit.firstSequence {
+			w.violate("order", wit.id, fmt.Sprintf("it was applied after %s, and enqueued before", before.id))
+		}
+		last[wit.group] = wit
+	}
+}
+
+// checkRows compares each projected row with the newest fact among the events that are done.
+func (w *world) checkRows(ctx context.Context, entries map[ledger.Key]ledger.Entry) {
+	type newest struct {
+		created int64
+		states  []int64
+	}
+	rows := make(map[string]*newest)
+	for _, e := range w.plan {
+		if e.typ != typeProject && e.typ != typeBoth || entries[e.key].Status != ledger.Done {
+			continue
+		}
+		n := rows[e.group]
+		if n == nil {
+			n = &newest{}
+			rows[e.group] = n
+		}
+		if e.created > n.created {
+			*n = newest{created: e.created}
+		}
+		if e.created == n.created {
+			n.states = append(n.states, int64(e.state))
+		}
+	}
+	for _, group := range sortedKeys(rows) {
+		n := rows[group]
+		row, err := w.rows.Get(ctx, w.names.BillingTable, projectRow(group))
+		if err != nil {
+			w.breach("sim", "", err.Error())
+			continue
+		}
+		state, _ := row["state"].(int64)
+		latest, known := n.states[0], false
+		for _, s := range n.states {
+			latest = max(latest, s)
+			known = known || s == state
+		}
+		// Of two that follow each other the later must stand. Of others nobody can say, and the row must say that.
+		decidable := len(n.states) == 1 || len(n.states) == 2 && n.states[0]-n.states[1] == 1 || len(n.states) == 2 && n.states[1]-n.states[0] == 1
+		switch {
+		case !known:
+			w.breach("stale", "", fmt.Sprintf("the row of %s is at state %d, and the newest event is of %v", group, state, n.states))
+		case decidable && state != latest:
+			w.breach("stale", "", fmt.Sprintf("the row of %s is at state %d, and the newest is %d", group, state, latest))
+		case !decidable && !projection.Unsure(handler.Row(row)):
+			w.breach("stale", "", fmt.Sprintf("the row of %s does not say that its order is unsure", group))
+		}
+	}
+}
+
+// checkDead compares the dead-letter queue with what is parked: each parked entry has its message there, and what is
+// there besides is a ghost, which the reconciler tidies.
+func (w *world) checkDead(entries map[ledger.Key]ledger.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.plan {
+		wit := w.events[e.key]
+		if entries[e.key].Status == ledger.Parked && !w.isDead(wit) && !wit.moved {
+			w.violate("unheard of", e.id, "it is parked, and nothing in the dead-letter queue says so")
+		}
+	}
+}
