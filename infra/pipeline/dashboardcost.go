@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 )
 
-// List prices in us-east-1 as of January 2026, in dollars, for the dashboard's estimate only (the pricing pages of
+// List prices in us-east-1 as published in 2025, in dollars, for the dashboard's estimate only (the pricing pages of
 // Amazon DynamoDB, API Gateway, SQS, AWS Lambda and Amazon CloudWatch). `backstop cost` has the whole calculation.
 const (
 	writeUnit   = 0.625 / 1e6  // on demand, standard class

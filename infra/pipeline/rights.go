@@ -8,8 +8,8 @@ import (
 	"backstop/internal/schema"
 )
 
-// allow gives each function what DESIGN says it may do, action by action: the CDK's grants bundle more (a read grant
-// on a table brings Scan and streams; a consume grant on a queue brings purge-like rights nobody here uses).
+// allow gives each function what DESIGN says it may do, action by action: the CDK's grants bundle more (reading a table
+// brings Scan and its streams, writing it BatchWriteItem and DeleteItem, each with all indexes).
 //
 // TransactWriteItems has no action of its own: it needs those of its parts (Amazon DynamoDB Developer Guide,
 // "Using IAM with DynamoDB transactions").

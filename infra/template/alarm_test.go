@@ -296,7 +296,7 @@ func TestEveryMetricPaidForIsLookedAt(t *testing.T) {
 	})
 }
 
-// The fixed cost of watching, by list prices in us-east-1 as of January 2026 (Amazon CloudWatch and AWS Secrets Manager
+// The fixed cost of watching, by list prices in us-east-1 as published in 2025 (Amazon CloudWatch and AWS Secrets Manager
 // pricing pages), without the free tier: a custom metric $0.30, an alarm $0.10 for each metric it reads, a composite
 // $0.50, a dashboard $3.00, a secret $0.40 a month.
 func TestMonthlyCostOfWatchingIsKnown(t *testing.T) {

@@ -10,9 +10,11 @@ type Table struct {
 	Keys    []Key
 	Indexes []Index
 	TTL     string // the attribute; empty without
-	OnDemand,
-	PointInTimeRecovery,
-	DeletionProtection bool
+
+	OnDemand            bool
+	PointInTimeRecovery bool
+	DeletionProtection  bool
+
 	Encryption     string // KMS, or empty for DynamoDB's own
 	Key            Part   // the key of the stack it is encrypted under; empty for AWS's
 	Named          bool   // has a physical name of its own
