@@ -40,16 +40,16 @@ type Event struct {
 	Replay  int // replay number
 	Attempt int // charged attempts before this one
 
-	// Run numbers the runs of the event that are meant to have their effects anew: a replay begins one, a retry does
-	// not. It is part of the idempotency keys.
+	// Run numbers the runs of the event that are meant to have their effects anew: a replay of an event that was done
+	// begins one, a retry and a replay of a parked one do not. It is part of the idempotency keys.
 	Run int
 
 	// Handler is the name of the handler that runs; it is part of the idempotency keys.
 	Handler string
 }
 
-// IdempotencyKey is the key the outside call named step carries. It is the same over all retries of the event and new
-// with its next Run.
+// IdempotencyKey is the key the outside call named step carries. It is the same over all retries of the event, and
+// over replays of a parked one, whose call may have gone through before it failed; it is new with the next Run.
 //
 // Stripe stores the first answer under a key, even a 500 (Stripe API Reference, "Idempotent requests"). After one,
 // read the object and continue from what it says, or call again under NextIdempotencyKey.

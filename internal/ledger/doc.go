@@ -76,7 +76,7 @@
 //	expired    replay     =           ErrNotFound
 //	other      replay     =           ErrConflict
 //
-//	done       again      recorded    ok            status open recorded_ms first_recorded_ms replay+ replays token steps -settled_ms -delete_after_s -attempts -sweeps -swept_ms -failures -first_wait_ms -waits_on
+//	done       again      recorded    ok            status open recorded_ms first_recorded_ms replay+ run replays token steps -settled_ms -delete_after_s -attempts -sweeps -swept_ms -failures -first_wait_ms -waits_on
 //	absent     again      =           ErrNotFound
 //	expired    again      =           ErrNotFound
 //	other      again      =           ErrConflict

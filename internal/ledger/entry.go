@@ -102,6 +102,7 @@ type Entry struct {
 	Sweeps                int
 	SweptMS               int64
 	Replay                int
+	Run                   int // the replay number at which the event was last started over; 0: never
 	Replays               []Replayed
 	DeleteAfterS          int64
 }

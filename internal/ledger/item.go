@@ -47,6 +47,7 @@ const (
 	attrSweeps        = "sweeps"
 	attrSweptMS       = "swept_ms"
 	attrReplay        = "replay"
+	attrRun           = "run"
 	attrReplays       = "replays"
 	attrDeleteAfterS  = schema.DeleteAfterS
 )
@@ -56,7 +57,7 @@ var withoutBody = []string{
 	schema.PK, attrStatus, attrType, attrCreatedS, attrAccount, attrLivemode, attrAPIVersion, attrObjectID, attrGroup,
 	attrOrigin, attrCodec, attrRecordedMS, attrFirstRecorded, attrSettledMS, attrToken, attrGeneration,
 	attrLeaseUntilMS, attrAttempts, attrSteps, attrFailures, attrSuspect, attrLastError, attrErrorClass,
-	attrFirstWaitMS, attrWaitsOn, attrOpen, attrSweeps, attrSweptMS, attrReplay, attrReplays, attrDeleteAfterS,
+	attrFirstWaitMS, attrWaitsOn, attrOpen, attrSweeps, attrSweptMS, attrReplay, attrRun, attrReplays, attrDeleteAfterS,
 }
 
 // Bounds of text that comes from outside. An entry grows by them after it was recorded; headroom keeps that growth
@@ -161,6 +162,7 @@ func entryOf(it item) Entry {
 		Sweeps:          int(getNumber(it, attrSweeps)),
 		SweptMS:         getNumber(it, attrSweptMS),
 		Replay:          int(getNumber(it, attrReplay)),
+		Run:             int(getNumber(it, attrRun)),
 		Replays:         replaysOf(it),
 		DeleteAfterS:    getNumber(it, attrDeleteAfterS),
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // Replay makes a settled entry to do again, under the next replay number. A parked one goes on where it was: the
-// steps that are done or skipped keep their marks, the others start afresh. One that is done or skipped runs anew.
+// steps that are done or skipped keep their marks, the others start afresh. One that is done or skipped runs anew, and
+// its run becomes the replay number: outside calls then carry new idempotency keys.
 // With Handler only that handler's step is reopened. Its age counts from now: recorded_ms is what the sweep and the
 // alarm on the oldest entry to do go by; when it was first recorded is kept beside it. The mark of a suspect stays.
 // Finding the replay of its own token among the entry's replays is success, whatever became of the entry since.
@@ -37,6 +38,9 @@ func (s *Store) Replay(ctx context.Context, r Replaying) (Entry, error) {
 		x.set(&types.AttributeValueMemberL{Value: []types.AttributeValue{record}}, attrReplays)
 	} else { // beyond the end of a list, a value is appended
 		x.sets = append(x.sets, fmt.Sprintf("%s[%d] = %s", x.name(attrReplays), r.Replay%keptReplays, x.value(record)))
+	}
+	if r.From != Parked {
+		x.set(number(int64(next)), attrRun)
 	}
 	switch {
 	case r.Handler != "":

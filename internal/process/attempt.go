@@ -131,8 +131,7 @@ func (a *attempt) view(envelope event.Event) handler.Event {
 		Body:       entry.Body,
 		Replay:     entry.Replay,
 		Attempt:    entry.Attempts,
-		// The ledger does not tell a replay that starts over from one of a parked entry, whose steps go on.
-		Run: entry.Replay,
+		Run:        entry.Run,
 	}
 }
 

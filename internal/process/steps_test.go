@@ -163,3 +163,30 @@ func TestIdempotencyKeysAreStableOverRetriesAndNewAfterAReplayOfADoneEvent(t *te
 		}
 	})
 }
+
+func TestIdempotencyKeysStayOverAReplayOfAParkedEvent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var keys []string
+		fail := true
+		w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			keys = append(keys, e.IdempotencyKey("charge"))
+			if fail {
+				return nil, handler.Permanent(errors.New("after the call"))
+			}
+			return nil, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		p := w.processor()
+		w.drain(p, time.Hour)
+		fail = false
+		if _, err := w.ledger.Replay(w.ctx, ledger.Replaying{Key: key("evt_1"), From: ledger.Parked, Token: "r", By: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		w.enqueue("evt_1", "invoice.paid", "cus_1")
+		w.drain(p, time.Hour)
+		w.wantStatus("evt_1", ledger.Done, 0)
+		if len(keys) != 2 || keys[0] != "stripe#-#evt_1/h/charge/0" || keys[1] != keys[0] {
+			t.Errorf("keys %v", keys)
+		}
+	})
+}
