@@ -1,6 +1,5 @@
 # Every target works from a fresh clone with Go alone; those for the cloud also want Node.
 FUNCTIONS := receiver processor reconciler
-VERSION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # -buildid= and -trimpath: unchanged code gives an unchanged binary, whoever builds it, so its asset hash stays.
 # lambda.norpc leaves out the RPC server of the go1.x runtime, which provided.al2023 does not use.
 GOBUILD   := go build -tags lambda.norpc -trimpath -buildvcs=false -ldflags "-s -w -buildid="
@@ -9,7 +8,11 @@ BACKSTOP  := go run ./internal/cmd/backstop
 RACE      := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
 TEST_REPORT ?= dist/test.json
 
-.PHONY: help dev build test lint bench generate clean
+# The CDK command, pinned. It and the synthesis want Node; everything else does not.
+CDK       := npx --yes aws-cdk@2.1148.1
+STAGE     ?= dev
+
+.PHONY: help dev build test lint bench generate synth snapshot deploy clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,6 +39,15 @@ lint: ## check format, vet and staticcheck
 
 bench: ## measure speed and size
 	go test -run '^$$' -bench . -benchmem ./internal/...
+
+synth: build ## synthesise the stack into cdk.out/, without the CDK command
+	CDK_OUTDIR=cdk.out go run ./infra
+
+snapshot: ## write the golden templates anew, after a change of the stack that is meant
+	go test ./infra/pipeline -run TestTemplatesAreThoseCommitted -update
+
+deploy: ## deploy a stage: make deploy STAGE=prod
+	$(CDK) deploy -c stage=$(STAGE)
 
 generate: ## make the generated files again: dictionary, samples, stories
 	go generate ./...
