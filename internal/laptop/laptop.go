@@ -46,6 +46,10 @@ type Options struct {
 	SweepEvery            time.Duration // 0: a minute, as deployed
 	AuditEvery            time.Duration // 0: 15 minutes, as deployed
 
+	// Environments, when set, says what each function gets instead of the laptop's own environment: a test gives
+	// them what the deployed ones get. It is called when tables and queues exist and before a function starts.
+	Environments func(context.Context, *Laptop) (map[string]map[string]string, error)
+
 	Log      func(function, line string) // every line the functions write
 	Recorder *awslocal.Recorder
 	Observe  func(*awslocal.Call, int, []byte)
@@ -65,9 +69,10 @@ type Laptop struct {
 	Local       *awslocal.Server
 	Gateway     *httpapi.Gateway
 
-	servers []*http.Server
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	functions []lambda.Function
+	servers   []*http.Server
+	stop      context.CancelFunc
+	running   sync.WaitGroup
 }
 
 // PortTakenError says that something else listens on a port.
@@ -182,18 +187,29 @@ func (l *Laptop) environment(opts Options) map[string]string {
 }
 
 func (l *Laptop) startFunctions(ctx context.Context, opts Options) error {
+	environments := map[string]map[string]string{}
+	for _, name := range functions {
+		environments[name] = l.Environment
+	}
+	if opts.Environments != nil {
+		var err error
+		if environments, err = opts.Environments(ctx, l); err != nil {
+			return fmt.Errorf("make the functions' environments: %w", err)
+		}
+	}
 	function := func(name string, timeout time.Duration, concurrency int) lambda.Function {
 		return lambda.Function{
-			Name: name, Binary: filepath.Join(opts.Binaries, name, "bootstrap"), Env: l.Environment,
+			Name: name, Binary: filepath.Join(opts.Binaries, name, "bootstrap"), Env: environments[name],
 			Timeout: timeout, Concurrency: concurrency,
 		}
 	}
+	l.functions = []lambda.Function{
+		function(Receiver, schema.ReceiverTimeout, max(opts.Receivers, 2)),
+		function(Processor, schema.ProcessorTimeout, max(opts.Processors, 2)),
+		function(Reconciler, schema.ReconcilerTimeout, 1),
+	}
 	host, err := lambda.NewHost(lambda.HostOptions{
-		Functions: []lambda.Function{
-			function(Receiver, schema.ReceiverTimeout, max(opts.Receivers, 2)),
-			function(Processor, schema.ProcessorTimeout, max(opts.Processors, 2)),
-			function(Reconciler, schema.ReconcilerTimeout, 1),
-		},
+		Functions: l.functions,
 		Endpoint: l.AWSEndpoint, Region: Region, Log: opts.Log, Now: opts.Now,
 	})
 	if err != nil {
@@ -221,7 +237,7 @@ func (l *Laptop) startSources(work context.Context, opts Options) error {
 	}
 	l.Poller = poller
 	l.Local.SetLambda(lambda.NewControl(lambda.ControlOptions{
-		Invoker: l.Host, Pollers: []*lambda.Poller{poller},
+		Invoker: l.Host, Functions: l.functions, Pollers: []*lambda.Poller{poller},
 	}))
 	l.running.Go(func() { poller.Run(work) })
 	l.schedule(work, `{"task":"sweep"}`, orElse(opts.SweepEvery, time.Minute), opts)
