@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,12 +177,10 @@ func TestMessagesOfAKilledProcessComeBackWithItsLease(t *testing.T) {
 
 func TestSuspectRunsAfterAllOthersAndAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		running, together := 0, 0
-		seen := w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
-			running++
-			together = max(together, running)
+		var together gauge
+		seen := w.listen("invoice.paid", "h", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			defer together.enter()()
 			time.Sleep(time.Second)
-			running--
 			return nil, nil
 		})
 		for _, n := range []string{"1", "2", "3", "4"} {
@@ -196,8 +195,8 @@ func TestSuspectRunsAfterAllOthersAndAlone(t *testing.T) {
 		if len(seen.list) != 4 || seen.list[2] == "evt_2" || seen.list[2] == "evt_4" || seen.list[3] == "evt_2" || seen.list[3] == "evt_4" {
 			t.Errorf("ran in the order %v, want the suspects evt_1 and evt_3 last", seen.list)
 		}
-		if together != 2 {
-			t.Errorf("%d ran at once, want the two others together and each suspect alone", together)
+		if got := together.highest(); got != 2 {
+			t.Errorf("%d ran at once, want the two others together and each suspect alone", got)
 		}
 		w.wantStatus("evt_1", ledger.Done, 1)
 		w.wantStatus("evt_2", ledger.Done, 0)
@@ -231,9 +230,10 @@ func TestSuspectsRunInRandomOrder(t *testing.T) {
 func TestCompanionsOfAKillerAreNotCharged(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.config.Random = func() float64 { return 0 } // the killer first
-		kill := true
+		var kill atomic.Bool
+		kill.Store(true)
 		w.listen("invoice.paid", "h", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
-			if e.ID == "evt_1" && kill {
+			if e.ID == "evt_1" && kill.Load() {
 				time.Sleep(2 * time.Minute) // until the process is ended
 			}
 			return nil, nil
@@ -251,7 +251,7 @@ func TestCompanionsOfAKillerAreNotCharged(t *testing.T) {
 		w.wantStatus("evt_1", ledger.Processing, 1)
 		w.wantStatus("evt_2", ledger.Processing, 0) // unclaimed since
 		w.wantStatus("evt_3", ledger.Processing, 0)
-		kill = false
+		kill.Store(false)
 		time.Sleep(2 * time.Minute) // the bubble must not end before the killer
 		w.drain(p, time.Hour)
 		w.wantStatus("evt_1", ledger.Done, 2)

@@ -326,6 +326,31 @@ func ids(messages []sqsbatch.Message, kept []string) []string {
 	return names
 }
 
+// gauge is how many handlers run at once.
+type gauge struct {
+	mu             sync.Mutex
+	now, mostSoFar int
+}
+
+// enter counts one until what it returns is called.
+func (g *gauge) enter() (leave func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now++
+	g.mostSoFar = max(g.mostSoFar, g.now)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.now--
+	}
+}
+
+func (g *gauge) highest() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mostSoFar
+}
+
 // calls collects which events a handler was called for.
 type calls struct {
 	mu   sync.Mutex
