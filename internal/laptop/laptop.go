@@ -210,7 +210,7 @@ func (l *Laptop) startFunctions(ctx context.Context, opts Options) error {
 	}
 	host, err := lambda.NewHost(lambda.HostOptions{
 		Functions: l.functions,
-		Endpoint: l.AWSEndpoint, Region: Region, Log: opts.Log, Now: opts.Now,
+		Endpoint:  l.AWSEndpoint, Region: Region, Log: opts.Log, Now: opts.Now,
 	})
 	if err != nil {
 		return err
