@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -53,15 +54,15 @@ type Event struct {
 //
 // Stripe stores the first answer under a key, even a 500 (Stripe API Reference, "Idempotent requests"). After one,
 // read the object and continue from what it says, or call again under NextIdempotencyKey.
-func (e Event) IdempotencyKey(step string) string { return e.key(step, e.Run) }
+func (e Event) IdempotencyKey(step string) string { return e.key(step, strconv.Itoa(e.Run)) }
 
-// NextIdempotencyKey is the key the step has in the next Run: for a call whose stored answer is a 500 that, as the
-// object shows, had no effect.
-func (e Event) NextIdempotencyKey(step string) string { return e.key(step, e.Run+1) }
+// NextIdempotencyKey is the step's second key of the same Run, as stable as the first and the key of no other run: for
+// a call whose stored answer is a 500 that, as the object shows, had no effect.
+func (e Event) NextIdempotencyKey(step string) string { return e.key(step, strconv.Itoa(e.Run)+"b") }
 
 // key is readable up to the step and hashed when it would be longer than the 255 characters Stripe takes.
-func (e Event) key(step string, run int) string {
-	text := fmt.Sprintf("%s/%s/%s/%d", e.Key, e.Handler, step, run)
+func (e Event) key(step, run string) string {
+	text := fmt.Sprintf("%s/%s/%s/%s", e.Key, e.Handler, step, run)
 	if len(text) <= maxIdempotencyKey {
 		return text
 	}
