@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"backstop/events"
 	"backstop/internal/awslocal"
@@ -38,6 +39,7 @@ type world struct {
 type bodies struct {
 	mu   sync.Mutex
 	byID map[string][]byte
+	err  error
 }
 
 func (b *bodies) Body(_ context.Context, key string) ([]byte, error) {
@@ -47,7 +49,7 @@ func (b *bodies) Body(_ context.Context, key string) ([]byte, error) {
 	if !found {
 		return nil, billing.ErrNoBody
 	}
-	return body, nil
+	return body, b.err
 }
 
 func newWorld(t testing.TB, api billing.Stripe) *world {
@@ -242,4 +244,26 @@ func within(e handler.Event, account string) handler.Event {
 	e.Account = account
 	e.Key = event.Key(event.Source, account, e.ID)
 	return e
+}
+
+// scan reads every row of the table.
+func (w *world) scan() []handler.Row {
+	w.Helper()
+	out, err := w.db.Scan(context.Background(), &dynamodb.ScanInput{TableName: &w.table})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var rows []handler.Row
+	for _, item := range out.Items {
+		row := handler.Row{}
+		for name, value := range item {
+			if s, isText := value.(*types.AttributeValueMemberS); isText {
+				row[name] = s.Value
+			} else {
+				row[name] = value
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
