@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -16,7 +17,7 @@ func (w *world) handlerStarts(p *proc, key ledger.Key, e handler.Event) (*witnes
 	wit := w.events[key]
 	g := w.group(wit.group)
 	for other, live := range g.live {
-		if !other.ended && !live.frozen {
+		if !other.ended && !live.unguarded {
 			w.violate("two at once", wit.id, fmt.Sprintf("its handler starts in %s while that of %s runs in %s", p.name, live.event, other.name))
 		}
 	}
@@ -89,7 +90,7 @@ func (w *world) froze(p *proc) {
 	w.traceLocked(p.name, "", "freezes for "+p.freezeFor.String())
 	for _, g := range w.groups {
 		if live, busy := g.live[p]; busy {
-			live.frozen = true
+			live.unguarded = true
 			g.live[p] = live
 		}
 	}
@@ -137,10 +138,42 @@ func (w *world) attempted(p *proc, group, outcome string, took, again time.Durat
 // patience is how long a group may wait although its head could be claimed.
 func (w *world) patience() time.Duration {
 	if w.profile.calm() && !w.profile.pause {
-		// The other slots are busy for a batch at most, and a batch is as long as the function may run.
-		return schema.ProcessorTimeout + 10*time.Second
+		// A slot is busy for a batch at most, which a hanging handler makes as long as the function may run; and there
+		// may be as many of those as there are slots, twice running.
+		return 3 * schema.ProcessorTimeout * time.Duration(1+3/w.profile.processors)
 	}
 	// A receive whose reply is lost hides its messages for the queue's own time-out, and so does a process that dies
 	// before it could say otherwise; either can happen twice running. Pauses come on top.
 	return 3*schema.VisibilityTimeout + 10*time.Minute
+}
+
+// handedBack checks, at the end of a batch nothing went wrong with, that the messages that stay in the queue are not
+// hidden for longer than their group has to wait.
+func (w *world) handedBack(answer []byte) {
+	var kept struct {
+		Failures []struct {
+			ID string `json:"itemIdentifier"`
+		} `json:"batchItemFailures"`
+	}
+	if json.Unmarshal(answer, &kept) != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.profile.calm() {
+		return
+	}
+	for _, f := range kept.Failures {
+		m, known := w.messages[f.ID]
+		if !known {
+			continue
+		}
+		ready := w.group(w.events[m.key].group).ready
+		if now := time.Now(); ready.Before(now) {
+			ready = now
+		}
+		if late := m.hidden.Sub(ready); late > 2*time.Second { // SQS counts in whole seconds
+			w.violate("waited", w.events[m.key].id, fmt.Sprintf("its message stays hidden for %s after its group can go on", late.Round(time.Second)))
+		}
+	}
 }

@@ -115,6 +115,13 @@ func (w *world) setPaused(ctx context.Context, why string) error {
 
 func (w *world) purge(ctx context.Context) error {
 	w.note("people", "", "purge the queue")
+	w.mu.Lock()
+	for _, g := range w.groups { // a message in flight is what keeps a group to one worker
+		for p, live := range g.live {
+			g.live[p] = liveHandler{event: live.event, unguarded: true}
+		}
+	}
+	w.mu.Unlock()
 	_, err := w.sqs.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &w.names.QueueURL})
 	return err
 }

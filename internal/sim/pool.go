@@ -90,6 +90,7 @@ func (s *slot) Invoke(_ context.Context, _ string, payload []byte) (lambda.Respo
 	case w.loses(d):
 		return lambda.Response{}, errors.New("the batch answer is lost")
 	}
+	w.handedBack(r.answer)
 	return lambda.Response{Payload: r.answer}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"backstop/internal/awslocal"
 	"backstop/internal/ledger"
 	"backstop/internal/queue"
+	"backstop/internal/schema"
 )
 
 // witness is what was seen of one event, at the wire and at the handlers.
@@ -49,6 +50,7 @@ type witness struct {
 type pointerMessage struct {
 	key        ledger.Key
 	generation int64
+	hidden     time.Time // until when, while it is in flight
 }
 
 // groupState is what is under way in one group.
@@ -58,8 +60,8 @@ type groupState struct {
 }
 
 type liveHandler struct {
-	event  string
-	frozen bool
+	event     string
+	unguarded bool // its process froze, or its message was purged: nothing keeps another from starting
 }
 
 func (w *world) group(name string) *groupState {
@@ -85,7 +87,10 @@ type wireRequest struct {
 	ClientRequestToken string
 
 	QueueUrl, MessageBody, ReceiptHandle string
-	Entries                              []struct{ Id, MessageBody, ReceiptHandle string }
+	Entries                              []struct {
+		Id, MessageBody, ReceiptHandle string
+		VisibilityTimeout              int
+	}
 }
 
 type wireAnswer struct {
@@ -124,7 +129,7 @@ func errorCode(body []byte) string {
 func (w *world) look(p *proc, c *awslocal.Call, body []byte) {
 	switch c.Action {
 	case "PutItem", "UpdateItem", "TransactWriteItems", "SendMessage", "SendMessageBatch", "DeleteMessage",
-		"DeleteMessageBatch", "ReceiveMessage", "PurgeQueue":
+		"DeleteMessageBatch", "ReceiveMessage", "ChangeMessageVisibilityBatch", "PurgeQueue":
 	default:
 		return
 	}
@@ -306,14 +311,23 @@ func (w *world) lookAtQueue(action string, in wireRequest, body []byte) {
 					wit.moved = false
 				}
 			}
+			hide(messages, m.MessageId, schema.VisibilityTimeout)
+		}
+	case "ChangeMessageVisibilityBatch":
+		for _, ok := range out.Successful {
+			for _, e := range in.Entries {
+				if e.Id == ok.Id {
+					hide(messages, messageOf(e.ReceiptHandle), time.Duration(e.VisibilityTimeout)*time.Second)
+				}
+			}
 		}
 	case "DeleteMessage":
-		w.deleted(messages, in.ReceiptHandle)
+		delete(messages, messageOf(in.ReceiptHandle))
 	case "DeleteMessageBatch":
 		for _, ok := range out.Successful {
 			for _, e := range in.Entries {
 				if e.Id == ok.Id {
-					w.deleted(messages, e.ReceiptHandle)
+					delete(messages, messageOf(e.ReceiptHandle))
 				}
 			}
 		}
@@ -353,18 +367,23 @@ func (w *world) enter(messages map[string]pointerMessage, id, body string) *witn
 	if err != nil {
 		return nil
 	}
-	messages[id] = pointerMessage{ledger.Key(pointer.Key), pointer.Generation}
+	messages[id] = pointerMessage{key: ledger.Key(pointer.Key), generation: pointer.Generation}
 	return w.events[ledger.Key(pointer.Key)]
 }
 
-// deleted takes a message by its receipt handle, which names it.
-func (w *world) deleted(messages map[string]pointerMessage, receipt string) {
+// messageOf is the id of the message a receipt handle of the local SQS is for.
+func messageOf(receipt string) string {
 	text, err := base64.StdEncoding.DecodeString(receipt)
-	if err != nil {
-		return
+	if parts := bytes.Fields(text); err == nil && len(parts) == 3 {
+		return string(parts[1])
 	}
-	if parts := bytes.Fields(text); len(parts) == 3 {
-		delete(messages, string(parts[1]))
+	return ""
+}
+
+func hide(messages map[string]pointerMessage, id string, d time.Duration) {
+	if m, known := messages[id]; known {
+		m.hidden = time.Now().Add(d)
+		messages[id] = m
 	}
 }
 
