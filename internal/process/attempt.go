@@ -76,7 +76,7 @@ func (b *batch) attempt(l line, claim ledger.Claim) verdict {
 		if step.Outcome != "" {
 			continue
 		}
-		if lost > 0 && step.Attempts+lost >= Budget {
+		if lost > 0 && step.Attempts+lost >= a.Budget {
 			a.set(h.Name, ledger.Step{Outcome: ledger.Parked, Attempts: step.Attempts + lost, Class: ledger.ClassLease,
 				Error: "the process died or stalled at every attempt"})
 			continue

@@ -341,3 +341,18 @@ func TestHandlersContextEndsBeforeTheLease(t *testing.T) {
 		w.wantStatus("evt_1", ledger.Recorded, 0)
 	})
 }
+
+func TestSmallerBudgetParksEarlier(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.config.Budget = 3
+		seen := w.listen("invoice.paid", "h", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			return nil, errors.New("no")
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.drain(w.processor(), time.Hour)
+		w.wantStatus("evt_1", ledger.Parked, 3)
+		if got := seen.of("evt_1"); got != 3 {
+			t.Errorf("it ran %d times, want 3", got)
+		}
+	})
+}

@@ -81,7 +81,7 @@ func DefaultTiming() Timing {
 	return Timing{Start: 13 * time.Second, Handler: 6 * time.Second, Answer: 2 * time.Second, Lease: 5 * time.Second}
 }
 
-// Config is what a Processor is made of. All of it is needed but Mode and Parallel.
+// Config is what a Processor is made of. All of it is needed but Mode, Timing, Parallel and Budget.
 type Config struct {
 	Ledger    Ledger
 	Queue     Queue
@@ -96,6 +96,7 @@ type Config struct {
 	Exit     func()         // ends the process
 	Timing   Timing         // zero: DefaultTiming
 	Parallel int            // groups at a time; 0: as many as a batch can hold
+	Budget   int            // charged attempts of a step; 0: the constant Budget
 }
 
 // Processor handles batches. It is safe for concurrent use, though Lambda gives one batch at a time.
@@ -121,6 +122,9 @@ func New(c Config) (*Processor, error) {
 	}
 	if c.Parallel <= 0 {
 		c.Parallel = schema.BatchSize
+	}
+	if c.Budget <= 0 {
+		c.Budget = Budget
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)

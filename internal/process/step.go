@@ -72,7 +72,7 @@ func (a *attempt) fail(h handler.Handler, step ledger.Step, lost int, outcome ha
 	case outcome.Charged:
 		a.charged = true
 		failed.Attempts++
-		if outcome.Verdict == handler.Never || failed.Attempts+lost >= Budget {
+		if outcome.Verdict == handler.Never || failed.Attempts+lost >= a.Budget {
 			failed.Outcome = ledger.Parked
 		}
 	case a.waited(on) >= MaxWait:
