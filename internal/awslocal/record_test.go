@@ -162,4 +162,3 @@ func TestSocketAndTransportBehaveAlike(t *testing.T) {
 		t.Errorf("uses (-want +got):\n%s", diff)
 	}
 }
-
