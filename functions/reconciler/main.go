@@ -3,20 +3,28 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
+	randv2 "math/rand/v2"
 	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"backstop/events"
 	"backstop/internal/awsclient"
 	"backstop/internal/config"
 	"backstop/internal/control"
+	"backstop/internal/deadletter"
 	"backstop/internal/ledger"
 	"backstop/internal/queue"
 	"backstop/internal/reconcile"
+	"backstop/internal/secret"
+	"backstop/internal/stripeapi"
+	"backstop/internal/stripeevents"
 	"backstop/internal/telemetry"
 )
 
@@ -31,18 +39,34 @@ func main() {
 	if err != nil {
 		stop(ctx, log, err)
 	}
-	db := dynamodb.NewFromConfig(cfg)
-	store := ledger.New(db, settings.LedgerTable, time.Now)
-	lambda.Start(&reconcile.Reconciler{
-		Sweeper: &reconcile.Sweeper{
-			Ledger:  store,
-			Queue:   queue.New(sqs.NewFromConfig(cfg), settings.QueueURL, settings.DeadLetterURL),
-			Control: control.New(db, settings.ControlTable),
-			Now:     time.Now,
+	lambda.Start(wire(settings, cfg, log))
+}
+
+func wire(settings config.Settings, cfg aws.Config, log *telemetry.Log) *reconcile.Reconciler {
+	db, messages := dynamodb.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
+	entries, places := ledger.New(db, settings.LedgerTable, time.Now), control.New(db, settings.ControlTable)
+	pointers := queue.New(messages, settings.QueueURL, settings.DeadLetterURL)
+	key := secret.From(cfg, []string{settings.StripeKey}, settings.StripeKeyID, time.Now)
+	stripe := stripeapi.New(stripeapi.Config{URL: settings.StripeURL, Key: key.Value})
+	types, unlisted := settings.EventTypes, []string(nil)
+	for _, t := range events.Types() {
+		if len(settings.EventTypes) == 0 {
+			types = append(types, t.Name)
+		}
+		if t.Thin {
+			unlisted = append(unlisted, t.Name)
+		}
+	}
+	return &reconcile.Reconciler{
+		Sweeper: &reconcile.Sweeper{Ledger: entries, Queue: pointers, Control: places, Now: time.Now},
+		Counter: entries,
+		Tidier:  &reconcile.Tidier{Queue: deadletter.New(messages, settings.DeadLetterURL), Ledger: entries, Now: time.Now},
+		Auditor: &reconcile.Auditor{
+			Events: stripeevents.New(stripe, randv2.Float64), Ledger: entries, Queue: pointers, Control: places,
+			Accounts: settings.Accounts, Types: types, Unlisted: unlisted, Mode: settings.Mode, Now: time.Now, Token: rand.Text,
 		},
-		Counter: store,
-		Log:     log,
-	})
+		Log: log,
+	}
 }
 
 func stop(ctx context.Context, log *telemetry.Log, err error) {
