@@ -52,7 +52,7 @@ func (b *bodies) Body(_ context.Context, key string) ([]byte, error) {
 	return body, b.err
 }
 
-func newWorld(t testing.TB, api billing.Stripe) *world {
+func newWorld(t testing.TB, api billing.Stripe, options ...func(*dynamodb.Options)) *world {
 	t.Helper()
 	server := awslocal.New(awslocal.Options{})
 	cfg := awslocal.Config(&awslocal.Transport{Server: server})
@@ -60,7 +60,7 @@ func newWorld(t testing.TB, api billing.Stripe) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{TB: t, db: dynamodb.NewFromConfig(cfg), table: names.BillingTable, bodies: &bodies{byID: map[string][]byte{}}}
+	w := &world{TB: t, db: dynamodb.NewFromConfig(cfg, options...), table: names.BillingTable, bodies: &bodies{byID: map[string][]byte{}}}
 	w.store = projection.New(w.db)
 	w.reader = billing.NewReader(w.store, w.table)
 	billing.Register(&w.registry, billing.Config{Table: w.table, Rows: w.store, Bodies: w.bodies, Stripe: api})
