@@ -23,9 +23,10 @@ func (f functions) allow(t tables, q queues, k secrets) {
 	f.receiver.may("VerifySignatures", []*string{k.signing.Ref()}, "secretsmanager:GetSecretValue")
 
 	f.processor.may("Settle", []*string{ledger}, "dynamodb:GetItem", "dynamodb:UpdateItem")
-	// DeleteItem and PutItem: a handler's Once effect may remove a row or write a new one.
+	// DeleteItem and ConditionCheckItem: a handler's Once effect may remove a row or only guard on one. Nothing puts whole
+	// rows.
 	f.processor.may("Project", []*string{billing},
-		"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem")
+		"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem")
 	f.processor.may("ReadProjections", []*string{billing, billingIndex}, "dynamodb:Query")
 	// Receive, delete and attributes are what the event source mapping does in the function's name.
 	f.processor.may("Consume", []*string{q.main.QueueArn()},
@@ -36,7 +37,7 @@ func (f functions) allow(t tables, q queues, k secrets) {
 	f.reconciler.may("Sweep", []*string{openIndex}, "dynamodb:Query")
 	f.reconciler.may("Heal", []*string{ledger},
 		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
-	f.reconciler.may("KeepCursors", []*string{control}, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+	f.reconciler.may("KeepCursors", []*string{control}, "dynamodb:GetItem", "dynamodb:PutItem")
 	f.reconciler.may("Enqueue", []*string{q.main.QueueArn()}, "sqs:SendMessage", "sqs:GetQueueAttributes")
 	f.reconciler.may("TidyDeadLetters", []*string{q.dead.QueueArn()},
 		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
