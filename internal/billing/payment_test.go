@@ -44,6 +44,15 @@ func TestFailureAndSuccessOfOneSecondEndInSuccess(t *testing.T) {
 	})
 }
 
+func TestChargesAloneSayThatThePaymentSucceeded(t *testing.T) {
+	t.Parallel()
+	const failed = `{"id":"ch_9","customer":"cus_1","payment_intent":"pi_1","status":"failed","currency":"usd","amount":2000,"created":6,"failure_code":"card_declined"}`
+	bodies := []string{body("evt_1", "charge.failed", 6, failed), body("evt_2", "charge.succeeded", 6, chargePaid)}
+	inAllOrders(t, nil, bodies, func(w *world, _ []int) {
+		w.wants("pi_1", `{"status":"succeeded","failure":null,"customer":"cus_1","amount":2000,"amount_received":2000}`)
+	})
+}
+
 func TestRefundTotalIsTheChargesOwn(t *testing.T) {
 	t.Parallel()
 	bodies := []string{

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -74,7 +75,7 @@ type Dispute struct {
 	CreatedS *int64 `json:"created_s,omitempty"`
 }
 
-// sum fills what follows from the parts. The intent speaks for the payment; where it is not known its last charge
+// sum fills what follows from the parts. The intent speaks for the payment; where it is not known a charge
 // does. The refunded amount is the charge's own total, which grows with every refund, so nothing is added up but the
 // refunds that came when no charge did.
 func (p *Payment) sum() {
@@ -94,13 +95,12 @@ func (p *Payment) sum() {
 			}
 		}
 	} else {
-		last := p.Charges[len(p.Charges)-1]
-		p.Status, p.Currency, p.Failure = last.Status, last.Currency, last.Failure
-		p.Amount, p.CreatedS = last.Amount, last.CreatedS
-		if last.Captured && last.Status == "succeeded" {
-			p.AmountReceived = last.AmountCaptured
+		c := p.speaking()
+		p.Status, p.Currency, p.Failure, p.Customer = c.Status, c.Currency, c.Failure, c.Customer
+		p.Amount, p.CreatedS = c.Amount, c.CreatedS
+		if c.Captured && c.Status == "succeeded" {
+			p.AmountReceived = c.AmountCaptured
 		}
-		p.Customer = last.Customer
 	}
 	p.takeBackFailed()
 	if i := p.intent; i != nil {
@@ -112,6 +112,17 @@ func (p *Payment) sum() {
 	if len(p.Charges) == 0 && p.Amount != nil && *p.Amount > 0 {
 		p.Refunded = p.AmountRefunded >= *p.Amount
 	}
+}
+
+// speaking is the charge that says how the payment stands: the one that succeeded, since no attempt follows it, else
+// the last.
+func (p *Payment) speaking() Charge {
+	for _, c := range slices.Backward(p.Charges) {
+		if c.Status == "succeeded" {
+			return c
+		}
+	}
+	return p.Charges[len(p.Charges)-1]
 }
 
 // takeBackFailed corrects the total of a charge whose last snapshot is older than the failure of a refund it counts:
