@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"backstop/events"
 	"backstop/internal/awsclient"
 	"backstop/internal/config"
 	"backstop/internal/control"
@@ -48,15 +47,7 @@ func wire(settings config.Settings, cfg aws.Config, log *telemetry.Log) *reconci
 	pointers := queue.New(messages, settings.QueueURL, settings.DeadLetterURL)
 	key := secret.From(cfg, []string{settings.StripeKey}, settings.StripeKeyID, time.Now)
 	stripe := stripeapi.New(stripeapi.Config{URL: settings.StripeURL, Key: key.Value})
-	types, unlisted := settings.EventTypes, []string(nil)
-	for _, t := range events.Types() {
-		if len(settings.EventTypes) == 0 {
-			types = append(types, t.Name)
-		}
-		if t.Thin {
-			unlisted = append(unlisted, t.Name)
-		}
-	}
+	types, unlisted := reconcile.Subscribed(settings.EventTypes)
 	return &reconcile.Reconciler{
 		Sweeper: &reconcile.Sweeper{Ledger: entries, Queue: pointers, Control: places, Now: time.Now},
 		Counter: entries,

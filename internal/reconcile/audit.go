@@ -168,12 +168,23 @@ func (a *Auditor) Run(ctx context.Context) (Audited, error) {
 	var problems []error
 	for _, account := range accounts {
 		p, value := account.place, account.value
+		keep := func(next place) error {
+			text, err := json.Marshal(next)
+			if err == nil {
+				value, err = a.Control.Put(ctx, cursorOf(account.id), string(text), value)
+			}
+			return err
+		}
 		from := p.AtS
 		switch {
 		case p.CheckedS == 0 && p.AtS == 0:
 			from = end - int64(firstLook/time.Second)
 			report.note("first audit%s: events before %s are not compared; `backstop audit --since 30d` looks at them",
 				ofAccount(account.id), stamp(from))
+			// Kept at once: should this run come to nothing, the next one begins here and not an hour before itself.
+			if err := keep(place{AtS: from}); err != nil && !errors.Is(err, control.ErrConflict) {
+				return Audited{}, err
+			}
 		case p.AtS == 0:
 			from = p.CheckedS - int64(overlap/time.Second)
 		}
@@ -183,13 +194,8 @@ func (a *Auditor) Run(ctx context.Context) (Audited, error) {
 			if at >= end {
 				next = place{CheckedS: end}
 			}
-			text, err := json.Marshal(next)
-			if err != nil {
-				return err
-			}
-			value, err = a.Control.Put(ctx, cursorOf(account.id), string(text), value)
 			report.Nearer = report.Nearer || at-started > int64(Young/time.Second)
-			return err
+			return keep(next)
 		})
 		if errors.Is(err, control.ErrConflict) {
 			report.note("another audit is under way%s", ofAccount(account.id))

@@ -93,7 +93,7 @@ func nextAge(sweeps int) time.Duration {
 // due reports whether an entry is to be swept: it is to do, nobody works on it, and its next age has come. After the
 // ages up to an hour, every further hour since the last sweep.
 //
-// An entry that nobody swept for long, because the pipeline was paused, has passed several ages at once. Half the age
+// An entry that nobody swept for long, because the pipeline was paused, has passed several ages at once. A third of its age
 // must have passed since its last sweep all the same, or it would be enqueued every minute until it has caught up.
 func due(entry ledger.Entry, now time.Time) bool {
 	switch entry.Status {
@@ -109,7 +109,7 @@ func due(entry ledger.Entry, now time.Time) bool {
 	if entry.Sweeps > lastDoubling {
 		return now.Sub(time.UnixMilli(entry.SweptMS)) >= age
 	}
-	return now.Sub(time.UnixMilli(entry.RecordedMS)) >= age && now.Sub(time.UnixMilli(entry.SweptMS)) >= age/2
+	return now.Sub(time.UnixMilli(entry.RecordedMS)) >= age && now.Sub(time.UnixMilli(entry.SweptMS)) >= age/3
 }
 
 // Run sweeps until every entry old enough has been looked at, the budget is spent, or ctx is nearly at its deadline.
