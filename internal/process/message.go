@@ -31,6 +31,10 @@ func (b *batch) message(m sqsbatch.Message, followers int, alone bool) verdict {
 	if errors.As(err, &newer) {
 		return l.handedBack("newer_pointer", waitDeploy)
 	}
+	if err != nil && m.ReceiveCount <= 1 {
+		// Once more, by an instance that may be of another version: it costs its group two seconds.
+		return l.handedBack("not_understood", b.backoff(0))
+	}
 	if err != nil {
 		return b.misunderstood(l, err)
 	}
