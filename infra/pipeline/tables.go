@@ -53,11 +53,12 @@ func newTables(scope constructs.Construct, s Settings) tables {
 	t.billing = table("Billing", awsdynamodb.TablePropsV2{
 		PartitionKey: attribute(schema.PK, awsdynamodb.AttributeType_STRING),
 		SortKey:      attribute(schema.SK, awsdynamodb.AttributeType_STRING),
+		// Keys only: the index is written when a row is new, not each time it changes.
 		GlobalSecondaryIndexes: &[]*awsdynamodb.GlobalSecondaryIndexPropsV2{{
 			IndexName:      text(schema.BillingIndex),
 			PartitionKey:   attribute(schema.BillingPK1, awsdynamodb.AttributeType_STRING),
 			SortKey:        attribute(schema.BillingSK1, awsdynamodb.AttributeType_STRING),
-			ProjectionType: awsdynamodb.ProjectionType_ALL,
+			ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
 		}},
 	})
 	t.control = table("Control", awsdynamodb.TablePropsV2{

@@ -31,6 +31,14 @@ func TestSchemaMatchesWhatTheCodeUses(t *testing.T) {
 		if diff := cmp.Diff(wantKeys, billing.Keys); diff != "" {
 			t.Errorf("billing keys (-want +got):\n%s", diff)
 		}
+		wantByCustomer := []template.Index{{
+			Name:       "gsi1",
+			Keys:       []template.Key{{Name: "gsi1pk", Role: "HASH", Type: "S"}, {Name: "gsi1sk", Role: "RANGE", Type: "S"}},
+			Projection: "KEYS_ONLY",
+		}}
+		if diff := cmp.Diff(wantByCustomer, billing.Indexes); diff != "" {
+			t.Errorf("billing indexes (-want +got):\n%s", diff)
+		}
 		if billing.TTL != "" {
 			t.Errorf("projections are forgotten by %q", billing.TTL)
 		}

@@ -79,7 +79,7 @@ func createTables(ctx context.Context, db *dynamodb.Client, names Names) error {
 		GlobalSecondaryIndexes: []ddb.GlobalSecondaryIndex{{
 			IndexName:  aws.String(schema.BillingIndex),
 			KeySchema:  keys(schema.BillingPK1, schema.BillingSK1),
-			Projection: &ddb.Projection{ProjectionType: ddb.ProjectionTypeAll},
+			Projection: &ddb.Projection{ProjectionType: ddb.ProjectionTypeKeysOnly},
 		}},
 	}
 	for _, table := range []*dynamodb.CreateTableInput{ledger, control, billing} {
