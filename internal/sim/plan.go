@@ -95,7 +95,8 @@ type profile struct {
 	bad                   float64       // share of events whose conduct is not to work
 	visibility            time.Duration // of the queue, when somebody set it wrong; 0: as it should be
 	purge, people, pause  bool
-	outages               bool
+	outages               bool // of what handlers call
+	down                  bool // a service of AWS is, for a while
 	expiry                bool // then 36 days pass
 	swept                 bool // in which DynamoDB deleted what had expired
 }
@@ -127,8 +128,9 @@ func profileOf(d dice, lifecycles int) profile {
 	if d.about("rough").chance(0.75) { // the others are calm: nothing but what handlers do
 		p.wire = 0.08 * d.about("wire").share()
 		p.deaths = 0.012 * d.about("deaths").share()
-		p.freezes = 0.05 * d.about("freezes").share()
+		p.freezes = 0.15 * d.about("freezes").share()
 		p.answers = 0.05 * d.about("answers").share()
+		p.down = d.about("down").chance(0.15)
 		if d.about("visibility").chance(0.2) {
 			p.visibility = d.about("visibility", "time").between(5*time.Second, 30*time.Second).Truncate(time.Second)
 		}
@@ -138,7 +140,7 @@ func profileOf(d dice, lifecycles int) profile {
 
 // calm reports whether only handlers go wrong in this history.
 func (p profile) calm() bool {
-	return p.wire == 0 && p.deaths == 0 && p.freezes == 0 && p.answers == 0 && p.visibility == 0 && !p.purge
+	return p.wire == 0 && p.deaths == 0 && p.freezes == 0 && p.answers == 0 && p.visibility == 0 && !p.purge && !p.down
 }
 
 // plan makes the events of a history.

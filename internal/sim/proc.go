@@ -43,6 +43,7 @@ type proc struct {
 	freezeAt   int  // the call at which it freezes; 0: none
 	freezeFor  time.Duration
 	thaw       time.Time
+	overtaken  chan struct{} // closed when another takes over what it works on
 	calls      int
 	dieAfter   map[*awslocal.Call]bool
 	generation int

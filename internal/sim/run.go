@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/awslocal"
 	"backstop/internal/schema"
 )
 
@@ -70,6 +71,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	err = w.play(ctx)
 	cancel()
 	w.running.Wait()
+	time.Sleep(2 * tryTimeout) // net/http's timers of calls that did not come back
 	if err != nil {
 		return Report{}, fmt.Errorf("play the history of seed %d: %w", o.Seed, err)
 	}
@@ -88,6 +90,12 @@ func (w *world) play(ctx context.Context) error {
 		d := w.dice.about("outage")
 		from := w.start.Add(d.about("from").between(0, w.profile.span))
 		w.outside.down = []window{{from, from.Add(d.about("for").between(time.Minute, 15*time.Minute))}}
+	}
+	if w.profile.down {
+		d := w.dice.about("service")
+		from := w.start.Add(d.about("from").between(0, w.profile.span))
+		w.down = window{from, from.Add(d.about("for").between(20*time.Second, 3*time.Minute))}
+		w.service = []string{awslocal.DynamoDB, awslocal.SQS}[d.about("which").below(2)]
 	}
 	act, stop := context.WithCancel(ctx)
 	if err := w.startPollers(act); err != nil {

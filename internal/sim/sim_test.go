@@ -41,7 +41,7 @@ func play(t *testing.T, o Options) Report {
 func TestHistories(t *testing.T) {
 	began := time.Now()
 	var sum Report
-	n := 300
+	n := 150
 	first := uint64(1)
 	if *seed != 0 {
 		first, n = *seed, 1

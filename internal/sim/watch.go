@@ -26,6 +26,7 @@ type witness struct {
 	generation int64
 	leaseMS    int64
 	holder     *proc // who claimed it last
+	lateClaim  bool  // that claim was applied when its caller had given up
 	lives      int   // how often it was recorded anew
 	again      int   // replays of it when it was done or skipped
 	parkings   int
@@ -102,9 +103,10 @@ type wireAnswer struct {
 // observe sees every call that was applied, at the moment it was, and who made it.
 func (w *world) observe(c *awslocal.Call, status int, body []byte) {
 	w.mu.Lock()
-	p := w.processes[c.Caller]
+	name, late := strings.CutSuffix(c.Caller, lateMark)
+	p := w.processes[name]
 	if status == 200 {
-		w.look(p, c, body)
+		w.look(p, late, c, body)
 	}
 	dies := p != nil && p.dieAfter[c]
 	w.mu.Unlock()
@@ -126,7 +128,7 @@ func errorCode(body []byte) string {
 }
 
 // look takes what an applied call changed. The caller holds the lock.
-func (w *world) look(p *proc, c *awslocal.Call, body []byte) {
+func (w *world) look(p *proc, late bool, c *awslocal.Call, body []byte) {
 	switch c.Action {
 	case "PutItem", "UpdateItem", "TransactWriteItems", "SendMessage", "SendMessageBatch", "DeleteMessage",
 		"DeleteMessageBatch", "ReceiveMessage", "ChangeMessageVisibilityBatch", "PurgeQueue":
@@ -144,7 +146,7 @@ func (w *world) look(p *proc, c *awslocal.Call, body []byte) {
 		}
 	case "UpdateItem":
 		if in.TableName == w.names.LedgerTable {
-			w.updated(p, in)
+			w.updated(p, late, in)
 		}
 	case "TransactWriteItems":
 		w.transacted(p, in)
@@ -174,7 +176,7 @@ func (w *world) recorded(in wireRequest) {
 // assignment is one attribute that an update sets to a value.
 var assignment = regexp.MustCompile(`#(\w+) = (:v\d+)`)
 
-func (w *world) updated(p *proc, in wireRequest) {
+func (w *world) updated(p *proc, late bool, in wireRequest) {
 	wit := w.events[ledger.Key(in.Key["pk"].S)]
 	if wit == nil {
 		return
@@ -194,7 +196,7 @@ func (w *world) updated(p *proc, in wireRequest) {
 	switch {
 	case status == "": // a sweep
 	case status == ledger.Processing:
-		w.claimed(p, wit, set, charges)
+		w.claimed(p, late, wit, set, charges)
 	case set["replay"] != "":
 		if wit.status == ledger.Done || wit.status == ledger.Skipped {
 			wit.again++
@@ -205,26 +207,24 @@ func (w *world) updated(p *proc, in wireRequest) {
 	}
 }
 
-func (w *world) claimed(p *proc, wit *witness, set map[string]string, charges bool) {
+func (w *world) claimed(p *proc, late bool, wit *witness, set map[string]string, charges bool) {
 	if wit.status == ledger.Processing {
 		if wit.leaseMS > time.Now().UnixMilli() {
 			w.violate("claimed", wit.id, "it was claimed while another's lease was live")
 		}
 		if charges {
 			wit.lapses++
-			if h := wit.holder; h != nil && h.kind == processorKind && !h.ended && !h.abandoned && !w.roughWire() {
+			if h := wit.holder; h.kind == processorKind && !h.ended && !h.abandoned && !wit.lateClaim && !w.profile.down {
 				w.violate("charged", wit.id, "it was charged for a lease its holder never gave up")
 			}
 		}
 		wit.suspect = true
+		wit.holder.overtake()
 	}
-	wit.status, wit.holder = ledger.Processing, p
+	wit.status, wit.holder, wit.lateClaim = ledger.Processing, p, late
 	wit.generation++
 	wit.leaseMS, _ = strconv.ParseInt(set["lease_until_ms"], 10, 64)
 }
-
-// roughWire reports whether a claim can have been applied without its caller ever knowing.
-func (w *world) roughWire() bool { return w.profile.wire > 0 }
 
 // left is the end of a claim, or of an entry that nobody claims: settled, released, unclaimed, parked, discarded.
 func (w *world) left(p *proc, wit *witness, status ledger.Status, charges bool) {

@@ -19,6 +19,7 @@ const (
 	faultSlow      = "slow, perhaps not applied"
 	faultSlowReply = "applied, reply slow"
 	faultLate      = "applied long after the caller gave up"
+	faultService   = "a service of AWS down"
 	faultDeath     = "process killed before a call"
 	faultDeath2    = "process killed after a call"
 	faultFreeze    = "process frozen beyond its lease"
@@ -47,6 +48,10 @@ func (p *proc) intercept(c *awslocal.Call) awslocal.Fault {
 	if calmed {
 		w.call(p, c, subject, "")
 		return awslocal.Fault{}
+	}
+	if w.isDown(c.Service) {
+		w.call(p, c, subject, faultService)
+		return awslocal.Fault{Kind: awslocal.Unavailable}
 	}
 	if p.kind != pollerKind && d.about("death").chance(profile.deaths) {
 		if d.about("before").chance(0.5) {
@@ -91,6 +96,9 @@ func chooseFault(d dice) (string, awslocal.Fault) {
 	}
 }
 
+// lateMark ends the name of a caller whose call comes late.
+const lateMark = "~"
+
 // applyLate sends the call once more, on nobody's behalf, when its caller has long given up.
 func (w *world) applyLate(p *proc, c *awslocal.Call, after time.Duration) {
 	header, body := c.Header.Clone(), bytes.Clone(c.Body)
@@ -105,7 +113,7 @@ func (w *world) applyLate(p *proc, c *awslocal.Call, after time.Duration) {
 			return
 		}
 		request.Header = header
-		transport := &awslocal.Transport{Server: w.server, Caller: p.name}
+		transport := &awslocal.Transport{Server: w.server, Caller: p.name + lateMark}
 		w.note(p.name, "", "late: "+c.Action+" "+subjectOf(body))
 		if response, err := transport.RoundTrip(request); err == nil {
 			_ = response.Body.Close()
@@ -113,20 +121,38 @@ func (w *world) applyLate(p *proc, c *awslocal.Call, after time.Duration) {
 	})
 }
 
-// freeze holds every call of a process that is frozen, until it thaws.
+// freeze holds every call of a process that is frozen, until it thaws: when its time has come or, which is the worst
+// moment, just after another has taken over what it works on.
 func (p *proc) freeze(d dice) {
 	w := p.w
 	w.mu.Lock()
 	p.calls++
 	if p.freezeAt > 0 && p.calls == p.freezeAt && !w.calmed {
 		p.thaw = time.Now().Add(p.freezeFor)
+		p.overtaken = make(chan struct{})
 		w.report.Faults[faultFreeze]++
 		w.froze(p)
 	}
-	thaw := p.thaw
+	thaw, overtaken := p.thaw, p.overtaken
 	w.mu.Unlock()
-	if left := time.Until(thaw); left > 0 {
-		time.Sleep(left + time.Duration(d.about("thaw").below(int(time.Millisecond))))
+	left := time.Until(thaw)
+	if left <= 0 {
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-overtaken:
+	}
+	time.Sleep(time.Duration(d.about("thaw").below(int(3 * time.Millisecond))))
+}
+
+// overtake thaws a frozen process. The caller holds the lock.
+func (p *proc) overtake() {
+	if p.thaw.After(time.Now()) {
+		p.thaw = time.Now()
+		close(p.overtaken)
 	}
 }
 

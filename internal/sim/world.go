@@ -76,6 +76,8 @@ type world struct {
 	seen      map[string]bool           // message ids
 	effects   int                       // transactions applied
 	outside   outside
+	down      window // when a service of AWS is
+	service   string // that one
 	report    Report
 	trace     []traceLine
 }
@@ -154,6 +156,12 @@ func (w *world) quiet() bool {
 type outside struct {
 	down  []window                              // when it is
 	calls map[ledger.Key]map[int]map[string]int // by event, run and idempotency key
+}
+
+// isDown reports whether a service of AWS is down.
+func (w *world) isDown(service string) bool {
+	now := time.Now()
+	return w.profile.down && service == w.service && !now.Before(w.down.from) && now.Before(w.down.to)
 }
 
 type window struct{ from, to time.Time }
