@@ -133,3 +133,55 @@ func TestThinEventIsNotProjected(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 }
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, b := range []string{
+		body("evt_1", "customer.created", 1, `{"id":"cus_1"}`),
+		summary("evt_2", 1, false, "-", "a"),
+		body("evt_3", "customer.subscription.created", 1, `{"id":"sub_1","customer":"cus_1"}`),
+		body("evt_4", "invoice.created", 1, `{"id":"in_1","customer":"cus_1"}`),
+		body("evt_5", "charge.succeeded", 1, `{"id":"ch_1","payment_intent":"pi_1","customer":"cus_1"}`),
+		body("evt_6", "checkout.session.completed", 1, `{"id":"cs_1","customer":"cus_1"}`),
+	} {
+		e := handlertest.Event(t, []byte(b))
+		for _, e := range []handler.Event{e, within(e, "acct_1")} {
+			if err := w.deliver(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var got []string
+	for _, row := range w.scan() {
+		var keys []string
+		for _, name := range []string{"pk", "sk", "gsi1pk", "gsi1sk"} {
+			if value, _ := row[name].(string); value != "" {
+				keys = append(keys, value)
+			}
+		}
+		got = append(got, strings.Join(keys, " "))
+	}
+	slices.Sort(got)
+	want := []string{
+		"-#ch_1 pointer",
+		"-#cs_1 checkout_session -#cus_1 checkout_session#cs_1",
+		"-#cus_1 customer",
+		"-#cus_1 entitlement#a -#entitlement#a cus_1",
+		"-#cus_1 entitlements",
+		"-#in_1 invoice -#cus_1 invoice#in_1",
+		"-#pi_1 payment -#cus_1 payment#pi_1",
+		"-#sub_1 subscription -#cus_1 subscription#sub_1",
+		"acct_1#ch_1 pointer",
+		"acct_1#cs_1 checkout_session acct_1#cus_1 checkout_session#cs_1",
+		"acct_1#cus_1 customer",
+		"acct_1#cus_1 entitlement#a acct_1#entitlement#a cus_1",
+		"acct_1#cus_1 entitlements",
+		"acct_1#in_1 invoice acct_1#cus_1 invoice#in_1",
+		"acct_1#pi_1 payment acct_1#cus_1 payment#pi_1",
+		"acct_1#sub_1 subscription acct_1#cus_1 subscription#sub_1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}

@@ -189,7 +189,7 @@ func decide[T any](ctx context.Context, p *projector, s snapshot[T], e handler.E
 		return handler.Unsure, nil
 	}
 	other, err := s.read(source{e.Account, envelope.Type}, object)
-	if err != nil || other.id != sent.id {
+	if err != nil {
 		return handler.Unsure, nil
 	}
 	if reflect.DeepEqual(other.set, sent.set) && other.terminal == sent.terminal {

@@ -56,6 +56,15 @@ func TestCutInvoiceLines(t *testing.T) {
 	}
 }
 
+func TestRefetchedInvoiceIsReadWhole(t *testing.T) {
+	t.Parallel()
+	truth := `{"id":"in_1","status":"open","total":80,"lines":{"data":[{"id":"il_1","amount":80}],"has_more":true}}`
+	w := newWorld(t, &stub{objects: map[string]json.RawMessage{"in_1": json.RawMessage(truth)}, lines: map[string][]json.RawMessage{"in_1": lines(25)}})
+	w.send(body("evt_1", "invoice.updated", 10, `{"id":"in_1","status":"open","total":1}`))
+	w.send(body("evt_2", "invoice.updated", 10, `{"id":"in_1","status":"open","total":2}`))
+	w.wants("in_1", `{"total":80,"line_count":25,"lines_complete":true,"order_unsure":null}`)
+}
+
 func TestInvoiceWaitsForLinesWhileStripeIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &stub{err: &handler.DependencyError{Dependency: "stripe", Err: &stripeapi.Error{Status: 500}}})
