@@ -57,7 +57,7 @@ const (
 var ErrNoKey = errors.New("no Stripe API key is configured")
 
 // ErrMissing says that Stripe has no such object, for this key and account.
-var ErrMissing = errors.New("Stripe has no such object")
+var ErrMissing = errors.New("no such object is known to Stripe")
 
 // Error is an answer of Stripe's that is no success. It holds nothing the answer may quote.
 type Error struct {
