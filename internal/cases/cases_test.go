@@ -103,7 +103,7 @@ func report(results []result) (passed int, failed, skipped []string) {
 func run(t *testing.T, v variant) result {
 	r := result{file: v.file.ID, variant: v.name}
 	if v.file.Kind == "template" || v.file.Kind == "artifact" {
-		checkTemplate(v.file, &r)
+		checkTemplate(t, v.file, &r)
 		return r
 	}
 	if v.Config != nil && v.Config.ToleranceSeconds != 0 && v.Config.ToleranceSeconds != 300 {

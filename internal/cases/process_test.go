@@ -5,10 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -155,7 +153,7 @@ func (w *world) newProcessor() (*proc, error) {
 	entries, rows := p.newLedger(), projection.New(dynamodb.NewFromConfig(p.cfg))
 	registry := w.registry(billing.Config{
 		Table: w.names.BillingTable, Rows: rows, Bodies: ledgerbody.New(entries),
-		Stripe: stripeapi.New(stripeapi.Config{URL: "https://stripe.test", Key: w.stripeKey, HTTP: &http.Client{Transport: &stripeStub{p}}}),
+		Stripe: stripeapi.New(stripeapi.Config{URL: "https://stripe.test", Key: w.stripeKey, HTTP: &http.Client{Transport: &stripeStub{p: p}}}),
 	})
 	worker, err := process.New(process.Config{
 		Ledger: entries, Queue: p.newQueue(), Projector: rows, Registry: registry, Breakers: handler.NewBreakers(time.Now),
@@ -325,7 +323,5 @@ func (w *world) stripeKey(context.Context) (string, error) {
 	if w.variant.StripeAPI == nil {
 		return "", nil
 	}
-	return strings.Join([]string{"rk", "test", "fake"}, "_"), nil
+	return "rk_test_fake", nil
 }
-
-var _ = fmt.Sprint

@@ -12,7 +12,10 @@ import (
 
 // stripeStub answers a process's requests to Stripe's API from what the case says: objects by their kind and id, or
 // pages by request line.
-type stripeStub struct{ p *proc }
+type stripeStub struct {
+	p    *proc
+	list *eventList // of the events; nil: there is none
+}
 
 func (s *stripeStub) RoundTrip(r *http.Request) (*http.Response, error) {
 	p, w := s.p, s.p.w
@@ -43,6 +46,10 @@ func (s *stripeStub) RoundTrip(r *http.Request) (*http.Response, error) {
 		case "stall_until":
 			p.stall(f)
 		}
+	}
+	if s.list != nil && r.URL.Path == "/v1/events" {
+		body, err := s.list.answer(r.URL.Query())
+		return reply(r, http.StatusOK, body), err
 	}
 	status, body := w.stripe(r)
 	return reply(r, status, body), nil

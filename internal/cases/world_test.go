@@ -63,7 +63,6 @@ type world struct {
 
 	signedOver map[string][]byte          // all bodies of the case by checksum
 	accounts   map[string]map[string]bool // of the events of the case, by event id
-	stored     string                     // the secret store's text
 
 	mu          sync.Mutex
 	log         bytes.Buffer
