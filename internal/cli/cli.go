@@ -28,9 +28,10 @@ type Streams struct {
 // env is what every command shares.
 type env struct {
 	Streams
-	vars config.Vars
-	json bool
-	now  func() time.Time
+	vars  config.Vars
+	json  bool
+	stage string
+	now   func() time.Time
 }
 
 // Run executes the command line and returns the exit code.
@@ -65,8 +66,10 @@ func newRoot(e *env) *cobra.Command {
 		Version:       config.Release,
 	}
 	root.PersistentFlags().BoolVar(&e.json, "json", false, "print for machines")
+	root.PersistentFlags().StringVar(&e.stage, "stage", "", "the deployed stage to talk to (default: the environment's, or the local stack)")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
 	root.AddCommand(newDev(e), newSend(e), newEvents(e))
+	root.AddCommand(newReplay(e), newDiscard(e), newDLQ(e), newPause(e), newResume(e), newStatus(e), newAudit(e))
 	return root
 }
 

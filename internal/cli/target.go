@@ -12,8 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"backstop/internal/config"
+	"backstop/internal/eventsource"
 )
 
 // devFile is where a running `backstop dev` says how to reach it, below the folder it was started in. Commands
@@ -70,6 +72,9 @@ type target struct {
 // target finds the deployment: the one the environment names, else the local stack running in this folder. required
 // are the variables the command cannot do without.
 func (e *env) target(ctx context.Context, required ...string) (*target, error) {
+	if e.stage != "" {
+		return e.deployed(ctx, required)
+	}
 	vars := e.vars
 	var local *devTarget
 	if _, named := vars(config.LedgerTable); !named {
@@ -78,7 +83,7 @@ func (e *env) target(ctx context.Context, required ...string) (*target, error) {
 			return nil, err
 		}
 		if d == nil {
-			return nil, fmt.Errorf("no deployment: start one with `backstop dev` in this folder, or set %s and the other names of a deployed stack (its output Environment lists them)", config.LedgerTable)
+			return nil, fmt.Errorf("no deployment: start one with `backstop dev` in this folder, name a deployed one with --stage, or set %s and the other names of one", config.LedgerTable)
 		}
 		local = d
 		vars = func(name string) (string, bool) {
@@ -100,6 +105,30 @@ func (e *env) target(ctx context.Context, required ...string) (*target, error) {
 		return nil, fmt.Errorf("load the AWS configuration: %w", err)
 	}
 	return &target{Settings: settings, AWS: cfg, Local: local}, nil
+}
+
+// deployed finds a stage in the account and region of the AWS environment, by what its functions are told. A variable
+// of the command's own environment comes first.
+func (e *env) deployed(ctx context.Context, required []string) (*target, error) {
+	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load the AWS configuration: %w", err)
+	}
+	variables, err := eventsource.New(lambda.NewFromConfig(cfg)).Environment(ctx, e.stage)
+	if err != nil {
+		return nil, fmt.Errorf("find stage %s: %w", e.stage, err)
+	}
+	settings, err := config.Read(func(name string) (string, bool) {
+		if value, ok := e.vars(name); ok {
+			return value, ok
+		}
+		value, ok := variables[name]
+		return value, ok
+	}, required...)
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of stage %s: %w", e.stage, err)
+	}
+	return &target{Settings: settings, AWS: cfg}, nil
 }
 
 // localAWS reaches a local AWS over its socket. Its credentials are for show: nothing there checks them.
