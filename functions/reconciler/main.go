@@ -24,6 +24,7 @@ import (
 	"backstop/internal/secret"
 	"backstop/internal/stripeapi"
 	"backstop/internal/stripeevents"
+	"backstop/internal/subscribed"
 	"backstop/internal/telemetry"
 )
 
@@ -47,14 +48,14 @@ func wire(settings config.Settings, cfg aws.Config, log *telemetry.Log) *reconci
 	pointers := queue.New(messages, settings.QueueURL, settings.DeadLetterURL)
 	key := secret.From(cfg, []string{settings.StripeKey}, settings.StripeKeyID, time.Now)
 	stripe := stripeapi.New(stripeapi.Config{URL: settings.StripeURL, Key: key.Value})
-	types, unlisted := reconcile.Subscribed(settings.EventTypes)
+	types := subscribed.Types(settings.EventTypes)
 	return &reconcile.Reconciler{
 		Sweeper: &reconcile.Sweeper{Ledger: entries, Queue: pointers, Control: places, Now: time.Now},
 		Counter: entries,
 		Tidier:  &reconcile.Tidier{Queue: deadletter.New(messages, settings.DeadLetterURL), Ledger: entries, Now: time.Now},
 		Auditor: &reconcile.Auditor{
 			Events: stripeevents.New(stripe, randv2.Float64), Ledger: entries, Queue: pointers, Control: places,
-			Accounts: settings.Accounts, Types: types, Unlisted: unlisted, Mode: settings.Mode, Now: time.Now, Token: rand.Text,
+			Accounts: settings.Accounts, Types: types, Unlisted: subscribed.Thin(types), Mode: settings.Mode, Now: time.Now, Token: rand.Text,
 		},
 		Log: log,
 	}

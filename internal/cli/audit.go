@@ -16,6 +16,7 @@ import (
 	"backstop/internal/secret"
 	"backstop/internal/stripeapi"
 	"backstop/internal/stripeevents"
+	"backstop/internal/subscribed"
 )
 
 func newAudit(e *env) *cobra.Command {
@@ -58,12 +59,12 @@ func (e *env) audit(cmd *cobra.Command, text string, heal bool) error {
 	if err != nil {
 		return err
 	}
-	types, unlisted := reconcile.Subscribed(t.EventTypes)
+	types := subscribed.Types(t.EventTypes)
 	seen := make(map[ledger.Key]bool)
 	bar := e.bar(100, "auditing")
 	auditor := reconcile.Auditor{
 		Events: stripeevents.New(t.stripe(e), randv2.Float64), Ledger: t.ledger(e), Queue: t.queue(),
-		Accounts: t.Accounts, Types: types, Unlisted: unlisted, Mode: t.Mode, Now: e.now, Token: rand.Text,
+		Accounts: t.Accounts, Types: types, Unlisted: subscribed.Thin(types), Mode: t.Mode, Now: e.now, Token: rand.Text,
 		Seen: func(key ledger.Key) { seen[key] = true },
 		Progress: func(_ string, at, end time.Time) {
 			_ = bar.Set(int(100 * at.Sub(since) / max(end.Sub(since), 1)))
@@ -94,11 +95,10 @@ func (e *env) audit(cmd *cobra.Command, text string, heal bool) error {
 // audited, or one that somebody else signed.
 func (e *env) unexpected(cmd *cobra.Command, t *target, report reconcile.Audited, seen map[ledger.Key]bool) ([]reconcile.Finding, error) {
 	types := make(map[string]bool)
-	compared, unlisted := reconcile.Subscribed(t.EventTypes)
-	for _, name := range compared {
+	for _, name := range subscribed.Types(t.EventTypes) {
 		types[name] = true
 	}
-	for _, name := range unlisted {
+	for _, name := range subscribed.Thin(t.EventTypes) {
 		delete(types, name)
 	}
 	entries, err := listEntries(cmd.Context(), t, func(entry ledger.Entry) bool {
