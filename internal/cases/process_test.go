@@ -195,7 +195,7 @@ func (w *world) invokeProcessor(_ context.Context, payload []byte) ([]byte, erro
 }
 
 // registry holds the sink, then the billing handlers, for every type. A fault at the start of the handlers hits all
-// handlers of an attempt.
+// handlers of an attempt, but for one that takes time: that hits the first.
 func (w *world) registry(config billing.Config) *handler.Registry {
 	var r, defaults handler.Registry
 	billing.Register(&defaults, config)
@@ -212,7 +212,7 @@ func (w *world) registry(config billing.Config) *handler.Registry {
 				w.mu.Lock()
 				f := w.decided[e.Key]
 				w.mu.Unlock()
-				if f != nil {
+				if f != nil && (f.Kind == "error" || f.Kind == "throttle" || f.Kind == "panic") {
 					if err := w.strike(ctx, f); err != nil {
 						return nil, err
 					}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -26,6 +27,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/projection"
 	"backstop/internal/queue"
+	"backstop/internal/schema"
 	"backstop/internal/secret"
 )
 
@@ -374,4 +376,21 @@ func (l *logWriter) reason() string {
 		}
 	}
 	return found
+}
+
+// addEffect adds to the sink's count past everything.
+func (w *world) addEffect(key string) error {
+	_, err := w.db.UpdateItem(w.ctx, &dynamodb.UpdateItemInput{TableName: &w.names.BillingTable,
+		Key: map[string]types.AttributeValue{schema.PK: &types.AttributeValueMemberS{Value: sinkKey(key)[schema.PK]},
+			schema.SK: &types.AttributeValueMemberS{Value: sinkName}},
+		UpdateExpression:          aws.String("ADD n :one"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+	})
+	return err
+}
+
+// park claims an entry for a year: nobody else gets at it.
+func (w *world) park(key ledger.Key) error {
+	_, err := w.ledger.Claim(w.ctx, ledger.Claiming{Key: key, Token: "harness", Until: time.Now().Add(365 * 24 * time.Hour)})
+	return err
 }
