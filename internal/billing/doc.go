@@ -55,15 +55,15 @@
 // an intent succeeded or canceled, a refund failed. Only a canceled or incomplete_expired subscription and a deleted
 // customer are terminal over all seconds; anything else may move on.
 //
-// Facts of one second and one rank are a tie. The stored fact's event is read from the ledger, then:
+// Facts of one second and one rank are a tie. If the row says already what the incoming fact would set, the larger
+// event id stands and nothing is at stake. Else the stored fact's event is read from the ledger, then:
 //
-//	both project the same                                      the larger event id stands; nothing is at stake
 //	incoming previous_attributes describe the stored object    the incoming fact is newer
 //	stored previous_attributes describe the incoming object    it is older
 //	both, neither, a third event of that second, no body left  the object is read from Stripe
 //	and there is no key, or Stripe does not have it            the later arrival stands, order_unsure is true
 //
-// The second and third line hold only where the other does not. What was read from Stripe stands with the version of
+// The first and second line hold only where the other does not. What was read from Stripe stands with the version of
 // the event that made us ask: changes made later have events of their own, which follow.
 //
 // # Crashes

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"backstop/internal/event"
 	"backstop/internal/handler"
+	"backstop/internal/projection"
 	"backstop/internal/stripeapi"
 )
 
@@ -76,7 +78,7 @@ func project[T any](ctx context.Context, p *projector, s snapshot[T], e handler.
 		Part:     f.part,
 		Terminal: f.terminal,
 		Decide: func(ctx context.Context, stored handler.Stored) (handler.Decision, error) {
-			return decide(ctx, p, s, e, sent, stored)
+			return decide(ctx, p, e, f, stored)
 		},
 		Refetch: func(ctx context.Context) (handler.Fresh, error) { return refetch(ctx, p, s, src, f) },
 	}
@@ -169,7 +171,14 @@ func (s snapshot[T]) fetched(ctx context.Context, api Stripe, account string, f 
 }
 
 // decide orders two facts of one second and rank; see the package documentation.
-func decide[T any](ctx context.Context, p *projector, s snapshot[T], e handler.Event, sent fact, stored handler.Stored) (handler.Decision, error) {
+func decide(ctx context.Context, p *projector, e handler.Event, f fact, stored handler.Stored) (handler.Decision, error) {
+	if sameRow(stored.Row, f.set) && !unsure(stored.Row, f.part) {
+		// Nothing is at stake, however many tied. The larger id stands, so that every order of arrival ends alike.
+		if stored.Version.EventID < e.ID {
+			return handler.Newer, nil
+		}
+		return handler.Older, nil
+	}
 	if len(stored.Ties) > 0 || p.Bodies == nil {
 		return handler.Unsure, nil
 	}
@@ -184,21 +193,6 @@ func decide[T any](ctx context.Context, p *projector, s snapshot[T], e handler.E
 	if err != nil {
 		return handler.Unsure, nil
 	}
-	object := new(T)
-	if err := json.Unmarshal(envelope.Object, object); err != nil {
-		return handler.Unsure, nil
-	}
-	other, err := s.read(source{e.Account, envelope.Type}, object)
-	if err != nil {
-		return handler.Unsure, nil
-	}
-	if reflect.DeepEqual(other.set, sent.set) && other.terminal == sent.terminal {
-		// They say the same. The larger id stands, so that every order of arrival ends alike.
-		if stored.Version.EventID < e.ID {
-			return handler.Newer, nil
-		}
-		return handler.Older, nil
-	}
 	newer := matches(e.Previous, envelope.Object)
 	older := matches(envelope.Previous, e.Object)
 	switch {
@@ -208,4 +202,19 @@ func decide[T any](ctx context.Context, p *projector, s snapshot[T], e handler.E
 		return handler.Older, nil
 	}
 	return handler.Unsure, nil
+}
+
+// sameRow reports whether a row says already what a fact would set.
+func sameRow(row, set handler.Row) bool {
+	for name, value := range set {
+		if !reflect.DeepEqual(row[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// unsure reports whether the order of what the part holds is not known.
+func unsure(row handler.Row, part string) bool {
+	return slices.ContainsFunc(projection.Facts(row), func(f projection.Standing) bool { return f.Part == part && f.Unsure })
 }

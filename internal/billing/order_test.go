@@ -36,6 +36,9 @@ func TestAllOrdersEndInTheSameRows(t *testing.T) {
 			t.Parallel()
 			suite := &suite{TB: t, story: s, list: storyEvents(t, s)}
 			all := ordersOf(len(s.Events))
+			if underRace {
+				all = all[:min(len(all), 500)]
+			}
 			if unsure := suite.run("alone", suite.list, nil, all); unsure > 0 {
 				t.Errorf("%d of the story's own %d orders are unsure: DESIGN's rule decides them all", unsure, len(all))
 			}
@@ -43,7 +46,11 @@ func TestAllOrdersEndInTheSameRows(t *testing.T) {
 			if len(some) > 1000 {
 				some = all[:1000]
 			}
-			for i := range suite.list[1:] {
+			pairs := suite.list[1:]
+			if underRace {
+				pairs, all = nil, some[:min(len(some), 200)]
+			}
+			for i := range pairs {
 				name := fmt.Sprintf("event %d within the second of event %d, ", i+1, i)
 				squeezed := slices.Clone(suite.list)
 				squeezed[i+1].CreatedS = squeezed[i].CreatedS

@@ -65,6 +65,11 @@ func TestTiesOfOneSecondAreDecidedByPreviousAttributes(t *testing.T) {
 			changed("evt_1", "customer.subscription.updated", 10, sub("paused", `"metadata":{"x":"1"}`), `{"status":"trialing"}`),
 			body("evt_2", "customer.subscription.paused", 10, sub("paused", "")),
 		}, `{"status":"paused","order_unsure":null}`},
+		"three that say the same, for what is kept": {[]string{
+			changed("evt_1", "customer.subscription.updated", 10, sub("active", `"metadata":{"x":"1"}`), `{"metadata":{"x":null}}`),
+			changed("evt_2", "customer.subscription.updated", 10, sub("active", `"metadata":{"x":"2"}`), `{"metadata":{"x":"1"}}`),
+			changed("evt_3", "customer.subscription.updated", 10, sub("active", `"metadata":{"x":"3"}`), `{"metadata":{"x":"2"}}`),
+		}, `{"status":"active","order_unsure":null}`},
 		"an end": {[]string{
 			changed("evt_2", "customer.subscription.updated", 10, sub("active", ""), `{"status":"trialing"}`),
 			body("evt_1", "customer.subscription.deleted", 10, sub("canceled", `"ended_at":10`)),
