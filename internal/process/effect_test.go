@@ -279,3 +279,32 @@ func TestThawedWorkerWritesNothingPastItsLease(t *testing.T) {
 		})
 	}
 }
+
+func TestThawedWorkerStartsNoHandlerPastItsLease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var frozen time.Duration // what the wall clock went on by while the runtime stood still
+		w.config.Now = func() time.Time { return time.Now().Add(frozen) }
+		seen := w.listen("invoice.paid", "h", fine)
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.fault = func(c *awslocal.Call) awslocal.Fault {
+			if c.Action == "UpdateItem" && frozen == 0 {
+				frozen = 36 * time.Second // in its claim, which is applied: the lease has passed when it hears of it
+			}
+			return awslocal.Fault{}
+		}
+		p := w.processor()
+		if failed := w.handle(p, w.receive()); len(failed) != 1 {
+			t.Error("the message went")
+		}
+		if n := seen.of("evt_1"); n != 0 {
+			t.Errorf("the handler ran %d times under a lease that had passed", n)
+		}
+		w.fault = nil
+		time.Sleep(2 * time.Minute)
+		w.drain(p, time.Hour)
+		if n := seen.of("evt_1"); n != 1 {
+			t.Errorf("the handler ran %d times in all, want 1", n)
+		}
+		w.wantStatus("evt_1", ledger.Done, 1)
+	})
+}

@@ -29,6 +29,11 @@ func isLost(err error) bool { return errors.Is(err, ledger.ErrLeaseLost) }
 // step runs one handler, applies its effects and notes the outcome. lost is how many attempts ended with their
 // process: they count against the step's budget.
 func (a *attempt) step(h handler.Handler, lost int) {
+	// A process can freeze in its claim, or between two handlers, and thaw when the lease has passed.
+	if !a.holds() {
+		a.lost = true
+		return
+	}
 	began := a.Now()
 	step := a.steps[h.Name]
 	committed, err := a.perform(h, step)
