@@ -87,6 +87,7 @@ type world struct {
 	reached     []*fault // all faults given, to see which never came
 	crashed     bool
 	serial      int
+	replays     int
 }
 
 // delivery is one answered request.
