@@ -291,3 +291,14 @@ func TestUnknownServicesAndOperationsAreRefused(t *testing.T) {
 		t.Errorf("an operation the service has not: %d %s", w.Code, w.Body)
 	}
 }
+
+func TestStreamsAreReachedThroughTheOneEndpoint(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest("POST", "/", strings.NewReader("{}"))
+	r.Header.Set("X-Amz-Target", "DynamoDBStreams_20120810.ListStreams")
+	w := httptest.NewRecorder()
+	awslocal.New(awslocal.Options{}).ServeHTTP(w, r)
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `"Streams":[]`) {
+		t.Errorf("list streams: %d %s", w.Code, w.Body)
+	}
+}

@@ -223,7 +223,7 @@ func (c *Call) lambdaPermissions() []Permission {
 // classify finds the service and the action of a request.
 func classify(r *http.Request) (service, action string) {
 	switch prefix, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); prefix {
-	case "DynamoDB_20120810":
+	case "DynamoDB_20120810", "DynamoDBStreams_20120810":
 		return DynamoDB, action
 	case "AmazonSQS":
 		return SQS, action
