@@ -28,6 +28,7 @@ All state is in memory. Secrets come from ` + config.SigningSecrets + `, comma s
 	flags := cmd.Flags()
 	flags.IntVar(&o.Port, "port", 8080, "port of the webhook")
 	flags.IntVar(&o.AWSPort, "aws-port", 4566, "port of the local AWS")
+	flags.IntVar(&o.StripePort, "stripe-port", 12111, "port of the fake Stripe API, which starts unless "+config.StripeKey+" is set")
 	flags.IntVar(&o.Receivers, "receivers", 2, "receiver processes")
 	flags.IntVar(&o.Processors, "processors", 2, "processor processes")
 	flags.StringVar(&o.Mode, "mode", "", "take events of this mode only: live or test (default: both)")
@@ -43,6 +44,8 @@ func (e *env) dev(ctx context.Context, o laptop.Options) error {
 	}
 	o.Secrets, o.StripeKey, o.StripeURL, o.Accounts = settings.SigningSecrets, settings.StripeKey, settings.StripeURL, settings.Accounts
 
+	o.FakeStripe = true
+
 	o.Binaries = ".backstop/functions"
 	fmt.Fprintln(e.Out, "building the functions (the first time takes a minute)")
 	if err := laptop.Build(ctx, o.Binaries, func(name string) { fmt.Fprintln(e.Out, "  built", name) }); err != nil {
@@ -56,7 +59,8 @@ func (e *env) dev(ctx context.Context, o laptop.Options) error {
 		return err
 	}
 	saved := devTarget{
-		PID: os.Getpid(), Endpoint: l.Endpoint, AWSEndpoint: l.AWSEndpoint, Region: laptop.Region, Environment: l.Environment,
+		PID: os.Getpid(), Endpoint: l.Endpoint, AWSEndpoint: l.AWSEndpoint, Region: laptop.Region,
+		StripeEndpoint: l.StripeEndpoint, Environment: l.Environment,
 	}
 	if err := saved.save(); err != nil {
 		return errors.Join(err, l.Close())
@@ -81,6 +85,7 @@ Backstop is running.
   webhook         %s
   signing secret  %s
   AWS endpoint    %s  (region %s, any credentials)
+  Stripe API      %s
 
 Try, in another terminal in this folder:
 
@@ -92,6 +97,17 @@ Or forward real test events: set %s to the secret that
 'stripe listen --print-secret' prints, start again, and run
   stripe listen --forward-to %s
 
-`, l.Endpoint, strings.Join(l.Secrets, ", "), l.AWSEndpoint, laptop.Region, me, me, me,
+`, l.Endpoint, strings.Join(l.Secrets, ", "), l.AWSEndpoint, laptop.Region, stripeAPI(l), me, me, me,
 		config.SigningSecrets, strings.TrimPrefix(l.Endpoint, "http://"))
+}
+
+// stripeAPI says which Stripe the functions ask.
+func stripeAPI(l *laptop.Laptop) string {
+	if l.StripeEndpoint != "" {
+		return l.StripeEndpoint + "  (a fake, which knows what `send` sent)"
+	}
+	if url := l.Environment[config.StripeURL]; url != "" {
+		return url
+	}
+	return "https://api.stripe.com"
 }

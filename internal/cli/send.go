@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"backstop/events"
 	"backstop/internal/config"
 	"backstop/internal/event"
+	"backstop/internal/secret"
 	"backstop/internal/sender"
 	"backstop/internal/tally"
 )
@@ -34,6 +36,8 @@ type sendOptions struct {
 	seed             uint64
 	noWait           bool
 	timeout          time.Duration
+	drop             string
+	age              time.Duration
 }
 
 func newSend(e *env) *cobra.Command {
@@ -50,6 +54,7 @@ waits until every event is settled and counts, from the rows the handlers wrote,
 each took effect.`,
 		Example: `  backstop send invoice.paid
   backstop send 'customer.subscription.*' --count 2000 --duplicates 5%
+  backstop send invoice.paid --count 1000 --drop 5% && backstop audit --since 1h --yes
   backstop send invoice.paid --endpoint https://example.com/webhooks/stripe --secret whsec_...`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -73,6 +78,8 @@ each took effect.`,
 	flags.Uint64Var(&o.seed, "seed", 0, "make the same ids and order again (default: by chance)")
 	flags.BoolVar(&o.noWait, "no-wait", false, "do not wait until the local stack has settled them")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait for that")
+	flags.StringVar(&o.drop, "drop", "0%", "share of the events lost on the way: the fake Stripe knows them, the endpoint never sees them")
+	flags.DurationVar(&o.age, "age", 0, "how long ago the events happened (default with --drop: 20m, since an audit leaves younger ones alone)")
 	return cmd
 }
 
@@ -81,6 +88,13 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 	share, err := parseShare(o.duplicates)
 	if err != nil {
 		return usagef(cmd, "--duplicates: %v", err)
+	}
+	dropped, err := parseShare(o.drop)
+	if err != nil {
+		return usagef(cmd, "--drop: %v", err)
+	}
+	if dropped > 0 && o.age == 0 {
+		o.age = 20 * time.Minute
 	}
 	local, err := readDevTarget()
 	if err != nil {
@@ -94,7 +108,9 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 		o.endpoint = local.Endpoint
 	}
 	if o.secret == "" {
-		o.secret = e.signingSecret(local, toLocal)
+		if o.secret, err = e.signingSecret(ctx, local, toLocal); err != nil {
+			return err
+		}
 	}
 	if o.secret == "" {
 		return usagef(cmd, "give the endpoint's signing secret with --secret or in %s", config.SigningSecrets)
@@ -104,10 +120,19 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 		seed = rand.Uint64()
 	}
 	random := rand.New(rand.NewPCG(seed, seed))
-	list, err := freshEvents(args, o, e.now(), random)
+	list, err := freshEvents(args, o, e.now().Add(-o.age), random)
 	if err != nil {
 		return usagef(cmd, "%v", err)
 	}
+	if toLocal && local != nil && local.StripeEndpoint != "" {
+		if err := tellStripe(ctx, local.StripeEndpoint, list); err != nil {
+			return err
+		}
+	} else if dropped > 0 {
+		return usagef(cmd, "--drop needs the local stack's fake Stripe, which would know of the events")
+	}
+	happened := len(list)
+	list = drop(list, dropped, random)
 	deliveries := sender.Duplicate(list, share, random)
 	if o.shuffle {
 		random.Shuffle(len(deliveries), func(i, j int) { deliveries[i], deliveries[j] = deliveries[j], deliveries[i] })
@@ -123,6 +148,7 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	summary := summarise(list, deliveries, report, seed)
+	summary.Dropped = happened - len(list)
 	if toLocal && local != nil && !o.noWait {
 		if summary.Effects, err = e.awaitEffects(ctx, list, o.timeout); err != nil {
 			return err
@@ -131,18 +157,22 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 	return e.printSent(summary, report)
 }
 
-func (e *env) signingSecret(local *devTarget, toLocal bool) string {
+// signingSecret is the environment's, else the local stack's newest.
+func (e *env) signingSecret(ctx context.Context, local *devTarget, toLocal bool) (string, error) {
 	if value, ok := e.vars(config.SigningSecrets); ok {
 		if list := config.List(value); len(list) > 0 {
-			return list[0]
+			return list[0], nil
 		}
 	}
-	if local != nil && toLocal {
-		if list := config.List(local.Environment[config.SigningSecrets]); len(list) > 0 {
-			return list[0]
-		}
+	if local == nil || !toLocal {
+		return "", nil
 	}
-	return ""
+	stored := secret.From(localAWS(local.AWSEndpoint, local.Region), nil, local.Environment[config.SigningSecretID], e.now)
+	value, err := stored.Value(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the local stack's signing secret: %w", err)
+	}
+	return value, nil
 }
 
 // freshEvents makes the events the arguments ask for, in the order they happened.
@@ -231,7 +261,8 @@ func (e *env) bar(total int, what string) *progressbar.ProgressBar {
 
 // sent is what send prints.
 type sent struct {
-	Events       int            `json:"events"`
+	Events       int            `json:"events"` // delivered ones
+	Dropped      int            `json:"dropped,omitempty"`
 	Deliveries   int            `json:"deliveries"`
 	Attempts     int            `json:"attempts"`
 	Acknowledged int            `json:"acknowledged"`
@@ -280,6 +311,9 @@ func (e *env) printSent(s sent, report sender.Report) error {
 			fmt.Fprintf(e.Out, "  %-9s %d\n", answerName(code), report.Statuses[code])
 		}
 		fmt.Fprintf(e.Out, "  acknowledged in %.1f ms at the median, %.1f ms at the 99th percentile\n", s.P50MS, s.P99MS)
+		if s.Dropped > 0 {
+			fmt.Fprintf(e.Out, "  %d more were dropped on the way: the next audit finds them, or `backstop audit --since 1h --yes`\n", s.Dropped)
+		}
 		for i, refused := range report.Refused {
 			if i == 5 {
 				fmt.Fprintf(e.Out, "  ... and %d more\n", len(report.Refused)-i)

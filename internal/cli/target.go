@@ -24,11 +24,12 @@ const devFile = ".backstop/dev.json"
 
 // devTarget is the content of devFile.
 type devTarget struct {
-	PID         int               `json:"pid"`
-	Endpoint    string            `json:"endpoint"` // of the webhook
-	AWSEndpoint string            `json:"aws_endpoint"`
-	Region      string            `json:"region"`
-	Environment map[string]string `json:"environment"`
+	PID            int               `json:"pid"`
+	Endpoint       string            `json:"endpoint"` // of the webhook
+	AWSEndpoint    string            `json:"aws_endpoint"`
+	Region         string            `json:"region"`
+	StripeEndpoint string            `json:"stripe_endpoint,omitempty"` // of the fake Stripe; empty: the real one
+	Environment    map[string]string `json:"environment"`
 }
 
 func (d devTarget) save() error {
@@ -39,7 +40,7 @@ func (d devTarget) save() error {
 	if err := os.MkdirAll(filepath.Dir(devFile), 0o755); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", devFile, err)
 	}
-	// The signing secret is in it: a laptop's own, but nobody else's business.
+	// A Stripe API key may be in it, which is nobody else's business.
 	if err := os.WriteFile(devFile, text, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", devFile, err)
 	}

@@ -24,6 +24,7 @@ import (
 	"backstop/internal/awslocal/stack"
 	"backstop/internal/config"
 	"backstop/internal/schema"
+	"backstop/internal/stripefake"
 )
 
 // Region is where the local AWS says it is.
@@ -36,11 +37,13 @@ type Options struct {
 	Port    int // of the webhook; 0: any free one
 	AWSPort int // of the local AWS; 0: any free one
 
-	Secrets   []string // signing secrets; empty: one is made up
-	StripeKey string   // optional
-	StripeURL string   // optional: another Stripe API, such as a stub
-	Mode      string   // live or test; empty: both are taken
-	Accounts  []string
+	Secrets    []string // signing secrets; empty: one is made up
+	StripeKey  string   // optional
+	StripeURL  string   // optional: another Stripe API, such as a stub
+	FakeStripe bool     // without StripeKey and StripeURL, start a fake of Stripe's API and tell the functions of it
+	StripePort int      // of the fake; 0: any free one
+	Mode       string   // live or test; empty: both are taken
+	Accounts   []string
 
 	Receivers, Processors int           // processes of each; 0: 2
 	SweepEvery            time.Duration // 0: a minute, as deployed
@@ -68,6 +71,9 @@ type Laptop struct {
 	Poller      *lambda.Poller
 	Local       *awslocal.Server
 	Gateway     *httpapi.Gateway
+
+	StripeEndpoint string             // of the fake; empty: there is none
+	Stripe         *stripefake.Server // nil: there is none
 
 	functions []lambda.Function
 	servers   []*http.Server
@@ -126,6 +132,16 @@ func (l *Laptop) start(ctx, work context.Context, opts Options) error {
 		return fmt.Errorf("create the local tables and queues: %w", err)
 	}
 
+	if opts.FakeStripe && opts.StripeKey == "" && opts.StripeURL == "" {
+		if opts, err = l.startStripe(opts); err != nil {
+			front.Close()
+			return err
+		}
+	}
+	if err := l.storeSecrets(ctx); err != nil {
+		front.Close()
+		return err
+	}
 	l.Environment = l.environment(opts)
 	if err := l.startFunctions(ctx, opts); err != nil {
 		front.Close()
@@ -169,9 +185,10 @@ func operator(endpoint, key string) aws.Config {
 func (l *Laptop) environment(opts Options) map[string]string {
 	environment := l.Names.Environment()
 	maps.Copy(environment, map[string]string{
-		config.Stage:          "dev",
-		config.SigningSecrets: strings.Join(opts.Secrets, ","),
-		config.Journal:        "on",
+		config.Stage:           "dev",
+		config.SigningSecretID: signingSecret,
+		config.Journal:         "on", // which handles every type there is
+		config.EventTypes:      strings.Join(eventTypes(), ","),
 	})
 	for name, value := range map[string]string{
 		config.Mode:      opts.Mode,
@@ -241,7 +258,9 @@ func (l *Laptop) startSources(work context.Context, opts Options) error {
 	}))
 	l.running.Go(func() { poller.Run(work) })
 	l.schedule(work, `{"task":"sweep"}`, orElse(opts.SweepEvery, time.Minute), opts)
-	l.schedule(work, `{"task":"audit"}`, orElse(opts.AuditEvery, 15*time.Minute), opts)
+	if l.Environment[config.StripeKey] != "" { // without a key there is nothing to compare with
+		l.schedule(work, `{"task":"audit"}`, orElse(opts.AuditEvery, 15*time.Minute), opts)
+	}
 	return nil
 }
 
