@@ -62,6 +62,7 @@ type deployment struct {
 	stage    string
 	live     bool
 	stack    template.Template
+	more     []string
 	given    map[string]map[string]string // each function's environment, as the template gives it
 	arns     map[template.Part]string
 	recorder *awslocal.Recorder
@@ -74,15 +75,15 @@ type deployment struct {
 }
 
 // deploy starts the functions with the environments of the stage's template. The only addition is where Stripe's API
-// is, or the tests would call the real one.
-func deploy(t testing.TB, stage string) *deployment {
+// is, or the tests would call the real one, and pairs of names and values in more.
+func deploy(t testing.TB, stage string, more ...string) *deployment {
 	t.Helper()
 	stack, err := template.Golden(stage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &deployment{
-		TB: t, stage: stage, live: stage == "prod", stack: stack, recorder: &awslocal.Recorder{}, stripe: newStripe(t),
+		TB: t, stage: stage, more: more, live: stage == "prod", stack: stack, recorder: &awslocal.Recorder{}, stripe: newStripe(t),
 		random: rand.New(rand.NewPCG(4, 4)), lines: map[string][]string{},
 	}
 	d.Laptop, err = laptop.Start(t.Context(), laptop.Options{
@@ -139,6 +140,9 @@ func (d *deployment) environments(ctx context.Context, l *laptop.Laptop) (map[st
 		full[name] = map[string]string{config.StripeURL: d.stripe.URL}
 		for variable, value := range d.given[name] {
 			full[name][variable] = value
+		}
+		for i := 0; i < len(d.more); i += 2 {
+			full[name][d.more[i]] = d.more[i+1]
 		}
 	}
 	return full, nil
