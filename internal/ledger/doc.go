@@ -12,7 +12,9 @@
 // States as the store tells them apart. "expired" is an entry past its time to live that DynamoDB has not deleted yet;
 // every condition takes it for absent. "suspect" is a recorded entry with the suspect mark. "mine" is processing under
 // the generation and token of the caller; "held" is processing under another's, its lease live; "lapsed" is processing
-// under the caller's generation with its lease passed, which nobody has noticed yet.
+// under the caller's generation with its lease passed, which nobody has noticed yet; processing without any lease, which
+// nothing here writes, counts as that. "foreign" is a status that is none of these: of a later version, or written by a
+// person. Nothing is done to it, and nobody is told that it is settled.
 //
 // The operations: claim takes an entry; alone is the claim of a suspect in its turn, as it was seen; unclaim gives back
 // a claim whose reply was lost; step is a Commit; sweep is Swept. "other" is every state that an operation does not
@@ -32,6 +34,7 @@
 //	done       claim      =           SettledError
 //	skipped    claim      =           SettledError
 //	parked     claim      =           SettledError
+//	foreign    claim      =           ErrStatus
 //	other      claim      =           ErrNotFound
 //
 //	suspect    alone      processing  ok            status generation+ lease_until_ms token steps
@@ -42,6 +45,7 @@
 //	done       alone      =           SettledError
 //	skipped    alone      =           SettledError
 //	parked     alone      =           SettledError
+//	foreign    alone      =           ErrStatus
 //	other      alone      =           ErrNotFound
 //
 //	mine       unclaim    recorded    ok            status -lease_until_ms
@@ -94,6 +98,7 @@
 //	lapsed     shelve     =           HeldError
 //	done       shelve     =           SettledError
 //	skipped    shelve     =           SettledError
+//	foreign    shelve     =           ErrStatus
 //	other      shelve     =           ErrNotFound
 //
 //	recorded   sweep      =           ok            sweeps+ swept_ms

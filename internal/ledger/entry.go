@@ -23,6 +23,9 @@ const (
 	Parked     Status = "parked"
 )
 
+// Known reports whether the status is one of these. Another may be that of a later version.
+func (s Status) Known() bool { return s == Recorded || s == Processing || s.Settled() }
+
 // Settled reports whether nothing more happens to the entry by itself.
 func (s Status) Settled() bool { return s == Done || s == Skipped || s == Parked }
 

@@ -16,6 +16,8 @@ var (
 	ErrTooLarge = errors.New("too large for the ledger")
 	// ErrCodec says that a stored body cannot be unpacked. A Claim or Entry that comes with it is good but for its body.
 	ErrCodec = errors.New("the stored body cannot be unpacked")
+	// ErrStatus says that the entry's status is none this version knows: another version, or a person, wrote it.
+	ErrStatus = errors.New("the entry's status is not known")
 	// ErrConflict says that a replay or discard met an entry in another state or at another replay number.
 	ErrConflict = errors.New("the entry has moved on")
 	// ErrUncommitted says that a transaction met a conflict or was throttled: again, with jitter, uncharged.

@@ -133,9 +133,10 @@ func (x *expression) equals(name string, seen int64) string {
 	return x.name(name) + " = " + x.value(number(seen))
 }
 
-// lapsed: the lease has passed. It ends with the millisecond it names.
+// lapsed: the lease has passed. It ends with the millisecond it names; where none is, nobody works under it.
 func (x *expression) lapsed(nowMS int64) string {
-	return x.name(attrLeaseUntilMS) + " <= " + x.value(number(nowMS))
+	return "(attribute_not_exists(" + x.name(attrLeaseUntilMS) + ") OR " +
+		x.name(attrLeaseUntilMS) + " <= " + x.value(number(nowMS)) + ")"
 }
 
 // mine: the entry is being processed under the claim's generation.

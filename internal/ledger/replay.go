@@ -113,7 +113,7 @@ func (s *Store) Discard(ctx context.Context, key Key, replay int, by, why string
 
 // Park parks a recorded entry whose message cannot be understood. Finding it parked is success.
 //
-// Errors: *HeldError while it is being processed, *SettledError, ErrNotFound.
+// Errors: *HeldError while it is being processed, *SettledError, ErrNotFound, ErrStatus.
 func (s *Store) Park(ctx context.Context, key Key, class Class, reason string) error {
 	now := s.now()
 	x := newExpression()
@@ -134,6 +134,8 @@ func (s *Store) Park(ctx context.Context, key Key, class Class, reason string) e
 			return nil
 		case e.Status == Processing:
 			err = &HeldError{time.UnixMilli(e.LeaseUntilMS)}
+		case !e.Status.Known():
+			err = ErrStatus
 		default:
 			err = &SettledError{e}
 		}

@@ -98,7 +98,7 @@ func (s *Store) Record(ctx context.Context, r Recording) (RecordResult, error) {
 // no suspect is taken at once. A suspect, which is one whose last attempt ended by its lease running out, is only
 // taken as the caller saw it, in Claiming.Suspect; a lease found run out is charged then.
 //
-// Errors: *HeldError, *SuspectError, *SettledError, ErrNotFound; with ErrCodec the Claim is good but for its body.
+// Errors: *HeldError, *SuspectError, *SettledError, ErrNotFound, ErrStatus; with ErrCodec the Claim is good but for its body.
 func (s *Store) Claim(ctx context.Context, c Claiming) (Claim, error) {
 	now := s.now()
 	x := newExpression()
@@ -152,6 +152,8 @@ func claimed(old item, token string, now time.Time) (item, error) {
 		return nil, &HeldError{time.UnixMilli(e.LeaseUntilMS)}
 	case e.Status.Settled():
 		return nil, &SettledError{e}
+	case !e.Status.Known():
+		return nil, fmt.Errorf("%w: %q", ErrStatus, cut(string(e.Status), maxStepError))
 	default: // a lease run out; or recorded, with the mark or moved on from the suspect the caller saw
 		return nil, &SuspectError{e}
 	}

@@ -310,3 +310,20 @@ func TestUnknownAttributesAreIgnored(t *testing.T) {
 		t.Error("the claim removed an attribute it does not know")
 	}
 }
+
+func TestProcessingWithoutALeaseIsTakenForOneThatHasPassed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	record(t, w, "delivery-1")
+	it := w.row(t, ledgerTable, string(key))
+	it["status"], it["generation"] = S("processing"), N(7)
+	w.put(t, it)
+	_, err := w.store.Claim(t.Context(), ledger.Claiming{Key: key, Token: mine, Until: start.Add(time.Minute)})
+	var suspect *ledger.SuspectError
+	if !errors.As(err, &suspect) {
+		t.Fatalf("claiming: %v, want a suspect", err)
+	}
+	if c := claim(t, w, mine, &suspect.Entry); c.Generation != 8 || c.Entry.Attempts != 1 {
+		t.Errorf("claimed at generation %d after %d attempts, want 8 after 1", c.Generation, c.Entry.Attempts)
+	}
+}

@@ -74,6 +74,7 @@ func states() map[string]item {
 		"done":     merge(base, settled, item{"status": S("done"), "delete_after_s": N(1767225600)}),
 		"skipped":  merge(base, settled, item{"status": S("skipped"), "delete_after_s": N(1767225600), "last_error": S("not ours")}),
 		"parked":   merge(base, trouble, settled, item{"status": S("parked"), "open": S("parked#2")}),
+		"foreign":  merge(base, open, item{"status": S("archived")}),
 	}
 }
 
@@ -205,6 +206,8 @@ func answer(operation string, err error) string {
 		return "SettledError"
 	case errors.Is(err, ledger.ErrNotFound):
 		return "ErrNotFound"
+	case errors.Is(err, ledger.ErrStatus):
+		return "ErrStatus"
 	case errors.Is(err, ledger.ErrLeaseLost):
 		return "ErrLeaseLost"
 	case errors.Is(err, ledger.ErrConflict):
@@ -286,8 +289,8 @@ func TestStoreDoesWhatTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	if tried != 600 { // 10 states, 15 operations, 4 fates
-		t.Errorf("tried %d, want 600", tried)
+	if tried != 660 { // 11 states, 15 operations, 4 fates
+		t.Errorf("tried %d, want 660", tried)
 	}
 }
 

@@ -105,6 +105,26 @@ func TestEntryWithUnknownCodecIsParked(t *testing.T) {
 	})
 }
 
+func TestPointerToAnEntryOfUnknownStatusIsDeadLetteredNotDropped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		seen := w.listen("invoice.paid", "h", fine)
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.accept("evt_2", "invoice.paid", "cus_1")
+		w.set("evt_1", "status", &types.AttributeValueMemberS{Value: "archived"})
+		w.handle(w.processor(), w.receive())
+		w.wantStatus("evt_2", ledger.Done, 0)
+		w.wantStatus("evt_1", "archived", 0)
+		if seen.of("evt_1") != 0 {
+			t.Error("it ran")
+		}
+		dead := w.dead()
+		if len(dead) != 1 || !strings.Contains(*dead[0].Body, "evt_1") ||
+			!strings.Contains(*dead[0].MessageAttributes["reason"].StringValue, "status this version does not know") {
+			t.Errorf("the dead-letter queue holds %d messages, want the one of evt_1 with its reason", len(dead))
+		}
+	})
+}
+
 // set changes an attribute of an entry past the ledger.
 func (w *world) set(id, name string, value types.AttributeValue) {
 	w.Helper()

@@ -92,6 +92,8 @@ func (b *batch) claim(l line, alone bool) (ledger.Claim, verdict, bool) {
 			ask.Suspect = nil
 		case errors.Is(err, ledger.ErrNotFound):
 			return none(b.misunderstood(l, errors.New("its entry does not exist")))
+		case errors.Is(err, ledger.ErrStatus):
+			return none(b.misunderstood(l, errors.New("its entry has a status this version does not know")))
 		default:
 			// The claim may have been applied though its reply was lost: give it back, or the event is charged for a
 			// lease nobody worked under.
@@ -141,7 +143,7 @@ func (b *batch) misunderstood(l line, why error) verdict {
 		var settled *ledger.SettledError
 		var held *ledger.HeldError
 		switch {
-		case err == nil, errors.Is(err, ledger.ErrNotFound), errors.As(err, &settled):
+		case err == nil, errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrStatus), errors.As(err, &settled):
 		case errors.As(err, &held): // somebody works on it: it does not need this message
 		default:
 			return l.failed("park", err, b.backoff(l.message.ReceiveCount-1))

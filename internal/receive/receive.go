@@ -14,6 +14,7 @@
 //	recorded, or processing with its lease passed   enqueue again: the first delivery may have died before it did
 //	processing, done, skipped                       nothing to do
 //	parked                                          a person pressed Resend in Stripe: replay, and enqueue
+//	a status this version does not know             5xx: it cannot be vouched for
 //
 // and is answered 200 {"received":true,"duplicate":true}. Meeting its own write, whose reply had been lost, is not a
 // duplicate.
@@ -230,6 +231,9 @@ func (d *delivery) keep(ctx context.Context) {
 		case entry.Status == ledger.Recorded,
 			entry.Status == ledger.Processing && entry.LeaseUntilMS <= d.receiver.Now().UnixMilli():
 			d.enqueue(ctx, entry, outcomeReenqueued)
+			return
+		case !entry.Status.Known(): // whoever wrote it will settle it, or Stripe comes again until somebody looks
+			d.fail(ctx, outcomeFailed, recordFailed, ledger.ErrStatus)
 			return
 		case entry.Status != ledger.Parked:
 			d.done(outcomeDuplicate)

@@ -145,6 +145,21 @@ func TestSecondDeliveryDoesWhatItsEntryNeeds(t *testing.T) {
 	}
 }
 
+func TestEntryOfAnUnknownStatusIsNotVouchedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bundle) {
+		b.wantAnswer(t, b.deliver(t, invoice), 200, received)
+		b.wantMessages(t, pointer)
+		b.setStatus(t, "archived")
+		b.wantAnswer(t, b.deliver(t, invoice), 500, `{"error":""}`)
+		b.wantMessages(t)
+		b.wantLine(t, map[string]any{"outcome": "failed", "reason": "record_failed", "error": "the entry's status is not known"})
+		b.setStatus(t, "recorded")
+		time.Sleep(6 * time.Minute)
+		b.wantAnswer(t, b.deliver(t, invoice), 200, duplicate)
+		b.wantMessages(t, pointer)
+	})
+}
+
 func TestDeliveryAfterItsEntryExpiredIsNew(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bundle) {
 		b.wantAnswer(t, b.deliver(t, invoice), 200, received)

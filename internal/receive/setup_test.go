@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamodbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -184,6 +185,21 @@ func (b *bundle) entries(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(out.Items)
+}
+
+// setStatus changes the status of the entry past the ledger.
+func (b *bundle) setStatus(t *testing.T, status string) {
+	t.Helper()
+	_, err := dynamodb.NewFromConfig(b.direct).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName:                 &b.names.LedgerTable,
+		Key:                       map[string]dynamodbtypes.AttributeValue{"pk": &dynamodbtypes.AttributeValueMemberS{Value: string(key)}},
+		UpdateExpression:          aws.String("SET #s = :s"),
+		ExpressionAttributeNames:  map[string]string{"#s": "status"},
+		ExpressionAttributeValues: map[string]dynamodbtypes.AttributeValue{":s": &dynamodbtypes.AttributeValueMemberS{Value: status}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // drain takes and deletes every message: the pointer's text and the group of each.
