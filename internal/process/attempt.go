@@ -184,6 +184,9 @@ func (a *attempt) skip(reason string) verdict {
 
 // park sends the doorbell before it settles: a crash between the two rings it for nothing, never the other way round.
 func (a *attempt) park() verdict {
+	if !a.holds() {
+		return a.line.lost(a.backoff(a.line.message.ReceiveCount - 1))
+	}
 	entry := a.claim.Entry
 	attempts := entry.Attempts
 	if a.charged {

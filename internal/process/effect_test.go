@@ -280,6 +280,27 @@ func TestThawedWorkerWritesNothingPastItsLease(t *testing.T) {
 	}
 }
 
+func TestThawedWorkerRingsNoDoorbellPastItsLease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var frozen time.Duration // what the wall clock went on by while the runtime stood still
+		w.config.Now = func() time.Time { return time.Now().Add(frozen) }
+		w.listen("invoice.paid", "h", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			frozen = 33 * time.Second // 2 s before the lease's end
+			return nil, handler.Permanent(errOrdinary)
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		if failed := w.handle(w.processor(), w.receive()); len(failed) != 1 {
+			t.Error("the message went")
+		}
+		if dead := w.dead(); len(dead) != 0 {
+			t.Errorf("%d messages in the dead-letter queue, want none", len(dead))
+		}
+		if e := w.entry("evt_1"); e.Status != ledger.Processing {
+			t.Errorf("it is %s, want nothing written", e.Status)
+		}
+	})
+}
+
 func TestThawedWorkerStartsNoHandlerPastItsLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var frozen time.Duration // what the wall clock went on by while the runtime stood still

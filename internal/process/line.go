@@ -72,7 +72,8 @@ func (l *line) settled(a *attempt, status ledger.Status) verdict {
 	}
 	metrics := []telemetry.Metric{{Name: name, Unit: telemetry.Count, Value: 1}}
 	// A backfilled or replayed event is as old as its story is long: that would hide how long the others take.
-	if l.entry.Origin == ledger.Webhook && l.entry.Replay == 0 {
+	// One that does not say when it was created would be as old as the epoch.
+	if l.entry.Origin == ledger.Webhook && l.entry.Replay == 0 && l.entry.CreatedS > 0 {
 		metrics = append(metrics, telemetry.Metric{Name: telemetry.SettledMS, Unit: telemetry.Milliseconds,
 			Value: float64(a.Now().UnixMilli() - 1000*l.entry.CreatedS)})
 	}

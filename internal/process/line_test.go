@@ -92,6 +92,19 @@ func TestReplaysAndBackfillsDoNotCountInTheTimeToSettle(t *testing.T) {
 	})
 }
 
+func TestEventThatDoesNotSayWhenItWasCreatedDoesNotCountInTheTimeToSettle(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.listen("invoice.paid", "h", fine)
+		w.record("evt_1", `{"id":"evt_1","object":"event","type":"invoice.paid","data":{"object":{"id":"in_1","customer":"cus_1"}}}`)
+		w.enqueue("evt_1", "invoice.paid", "cus_1")
+		w.handle(w.processor(), w.receive())
+		line := w.lines()[0]
+		if took, counts := line["CreatedToSettled"]; counts || line["Done"] != 1.0 {
+			t.Errorf("it counts with %v ms", took)
+		}
+	})
+}
+
 func TestVisibilityThatCannotBeChangedIsLoggedAndTheMessageStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.listen("invoice.paid", "h", func(context.Context, handler.Event) ([]handler.Effect, error) { return nil, errOrdinary })
