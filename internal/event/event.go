@@ -93,7 +93,7 @@ type Event struct {
 // both ask this function, so that they cannot disagree about what one event is.
 func Key(source, account, id string) string {
 	if account == "" {
-		account = "-"
+		account = none
 	}
 	return source + "#" + account + "#" + id
 }
@@ -217,7 +217,7 @@ func (e *envelope) event() (Event, error) {
 	} else if !plausible(ev.Type) {
 		return Event{}, BadType
 	}
-	if ev.Account = e.accountID(ev.Thin); ev.Account != "" && (!plausible(ev.Account) || strings.Contains(ev.Account, "#")) {
+	if ev.Account = e.accountID(ev.Thin); ev.Account != "" && !accountable(ev.Account) {
 		return Event{}, BadAccount
 	}
 	if version := text(e.apiVersion); plausible(version) {
@@ -253,19 +253,24 @@ func (e *envelope) accountID(thin bool) string {
 	return context[strings.LastIndexByte(context, '/')+1:]
 }
 
+// maxCreated is the last second of the year 9999. A later one is no time, and in milliseconds or as a version that
+// sorts as text it would not fit.
+const maxCreated = 253402300799
+
 // seconds reads a time as API v1 or as v2 writes it. What is neither counts as not said.
 func seconds(value []byte) int64 {
+	var n int64
 	if jsonscan.IsString(value) {
 		if t, err := time.Parse(time.RFC3339Nano, text(value)); err == nil {
-			return max(t.Unix(), 0)
+			n = t.Unix()
 		}
+	} else if parsed, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+		n = parsed
+	}
+	if n < 0 || n > maxCreated {
 		return 0
 	}
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return max(n, 0)
+	return n
 }
 
 // text returns what a string value stands for, and "" for everything else.
@@ -301,6 +306,12 @@ func plausible(s string) bool {
 	}
 	return true
 }
+
+// accountable reports whether s can be the account in a key, where none is "-" and "#" parts.
+func accountable(s string) bool { return plausible(s) && s != none && !strings.Contains(s, "#") }
+
+// none stands for no account in a key.
+const none = "-"
 
 // group makes the message group key of a reference within an account.
 func group(account, ref string) string {

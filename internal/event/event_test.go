@@ -65,6 +65,7 @@ func TestVaryingFieldsAreTolerated(t *testing.T) {
 		"LastDuplicateIsWhole": `{"id":"evt_1","type":"a.b","data":{"object":{"id":"in_0","customer":"cus_0"},"previous_attributes":{}},"data":{}}`,
 		"CreatedFraction":      `{"id":"evt_1","type":"a.b","created":1.5}`,
 		"CreatedEnormous":      `{"id":"evt_1","type":"a.b","created":99999999999999999999999}`,
+		"CreatedAfterAllTime":  `{"id":"evt_1","type":"a.b","created":253402300800}`,
 		"CreatedNegative":      `{"id":"evt_1","type":"a.b","created":-5}`,
 		"SurroundingSpace":     "\r\n\t {\"id\":\"evt_1\",\"type\":\"a.b\"} \n",
 	} {
@@ -112,6 +113,7 @@ func TestWhatIsNoEventIsRefusedWithItsReason(t *testing.T) {
 		`{"id":"evt_1","type":"` + long + `"}`: BadType,
 		`{"id":"evt_1","type":"a.b","account":"acct#1"}`:         BadAccount,
 		`{"id":"evt_1","type":"a.b","account":"acct 1"}`:         BadAccount,
+		`{"id":"evt_1","type":"a.b","account":"-"}`:              BadAccount, // the key of no account
 		`{"id":"cus_1","object":"customer","type":"individual"}`: NotEvent,
 		`{"id":"evt_1","object":{},"type":"a.b"}`:                NotEvent,
 		`{"id":"evt_1","object":"","type":"a.b"}`:                NotEvent,
