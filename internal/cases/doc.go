@@ -20,7 +20,7 @@
 //	stripe_api                     the next request to the stub of Stripe's API
 //	failed, parked                 an entry that is parked; ignored: one that is skipped
 //	queue.max_receive_count        the budget of charged attempts: receives are no attempts here
-//	replay from dlq                in turn SQS's own redrive, where all of the dead-letter queue is meant, and the ledger's replay
+//	replay from dlq                in turn the ledger's replay and SQS's own redrive, where all of the dead-letter queue is meant
 //	replay from store              the ledger's replay of what is parked; what is done is refused, since nobody said again
 //	drain                          the event source until the queue is empty, no sweep
 //

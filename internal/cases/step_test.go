@@ -406,7 +406,7 @@ func (w *world) resumeWorkers() error {
 // replay is what an operator asks for.
 func (w *world) replay(s step) error {
 	w.replays++
-	if s.From == "dlq" && w.replays%2 == 1 { // the first, third ... by SQS, the others by the ledger
+	if s.From == "dlq" && w.replays%2 == 0 { // the second, fourth ... by SQS, the others by the ledger
 		dead, err := w.deadLetters()
 		if err != nil {
 			return err
