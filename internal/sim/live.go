@@ -42,6 +42,7 @@ func (w *world) handlerStarts(p *proc, key ledger.Key, e handler.Event) (*witnes
 	}
 	run := wit.runs[e.Handler]
 	wit.runs[e.Handler]++
+	wit.ran = true
 	w.traceLocked(p.name, string(key), fmt.Sprintf("handler %s starts, run %d", e.Handler, run+1))
 	return wit, run
 }

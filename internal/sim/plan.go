@@ -130,7 +130,7 @@ func profileOf(d dice, lifecycles int) profile {
 		p.deaths = 0.012 * d.about("deaths").share()
 		p.freezes = 0.15 * d.about("freezes").share()
 		p.answers = 0.05 * d.about("answers").share()
-		p.down = d.about("down").chance(0.15)
+		p.down = d.about("down").chance(0.2)
 		if d.about("visibility").chance(0.2) {
 			p.visibility = d.about("visibility", "time").between(5*time.Second, 30*time.Second).Truncate(time.Second)
 		}

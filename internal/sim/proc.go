@@ -153,8 +153,8 @@ type result struct {
 }
 
 // invoke runs one invocation as Lambda does: with a deadline, at which the process is ended, unless it is frozen then.
+// One that is to freeze sees its deadline later by as much.
 func (p *proc) invoke(payload []byte, timeout, freeze time.Duration, f func(context.Context, []byte) ([]byte, error)) result {
-	// The runtime's clock stands still while a process is frozen, so its deadline moves by as much.
 	ctx, cancel := context.WithTimeout(p.life, timeout+freeze)
 	var r result
 	done := make(chan struct{})

@@ -96,6 +96,7 @@ func (w *world) play(ctx context.Context) error {
 		from := w.start.Add(d.about("from").between(0, w.profile.span))
 		w.down = window{from, from.Add(d.about("for").between(20*time.Second, 3*time.Minute))}
 		w.service = []string{awslocal.DynamoDB, awslocal.SQS}[d.about("which").below(2)]
+		w.deaf = d.about("deaf").chance(0.5)
 	}
 	act, stop := context.WithCancel(ctx)
 	if err := w.startPollers(act); err != nil {

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"flag"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 
 var (
 	seed       = flag.Uint64("sim.seed", 0, "play the histories of this seed; 0: the default ones")
+	event      = flag.String("sim.event", "", "of a single history print this event; empty: the one with a broken promise, all: all")
 	lifecycles = flag.Int("sim.lifecycles", 0, "play so many lifecycles; 0: what fits a minute")
 )
 
@@ -39,23 +42,65 @@ func play(t *testing.T, o Options) Report {
 }
 
 func TestHistories(t *testing.T) {
-	began := time.Now()
-	var sum Report
-	n := 150
-	first := uint64(1)
 	if *seed != 0 {
-		first, n = *seed, 1
+		one(t)
+		return
 	}
-	for s := first; s < first+uint64(n); s++ {
-		report := play(t, Options{Seed: s, Trace: *seed != 0})
-		sum.Add(report)
-		if len(report.Violations) > 0 {
-			v := report.Violations[0]
-			t.Errorf("seed %d: %d violations: %v", s, len(report.Violations), report.Violations[:min(len(report.Violations), 5)])
-			if *seed != 0 {
-				t.Log("\n" + report.History(v.Event))
-			}
+	want := 4000
+	if *lifecycles > 0 {
+		want = *lifecycles
+	}
+	began := time.Now()
+	var (
+		mu   sync.Mutex
+		sum  Report
+		next = uint64(1)
+	)
+	// take gives out seeds until enough has been played.
+	take := func() (uint64, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if sum.Lifecycles >= want || t.Failed() {
+			return 0, false
+		}
+		next++
+		return next - 1, true
+	}
+	t.Run("all", func(t *testing.T) {
+		for n := range runtime.GOMAXPROCS(0) {
+			t.Run(strconv.Itoa(n), func(t *testing.T) {
+				t.Parallel()
+				for s, more := take(); more; s, more = take() {
+					report := play(t, Options{Seed: s})
+					if len(report.Violations) > 0 {
+						t.Errorf("seed %d breaks %d promises, first %v\nSee its history with: make sim SEED=%d", s, len(report.Violations), report.Violations[0], s)
+					}
+					mu.Lock()
+					sum.Add(report)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	took := time.Since(began)
+	t.Logf("%d histories in %.0f s, %.0f lifecycles/s\n%s", next-1, took.Seconds(), float64(sum.Lifecycles)/took.Seconds(), sum.String())
+}
+
+// one plays a single history and prints what happened in it.
+func one(t *testing.T) {
+	report := play(t, Options{Seed: *seed, Trace: true})
+	id := *event
+	for _, v := range report.Violations {
+		t.Errorf("%v", v)
+		if id == "" {
+			id = v.Event
 		}
 	}
-	t.Logf("%s%.1fs, %.0f lifecycles/s", sum.String(), time.Since(began).Seconds(), float64(sum.Lifecycles)/time.Since(began).Seconds())
+	if id == "all" {
+		id = ""
+	}
+	if id != "" || *event == "all" {
+		t.Log("\n" + report.History(id))
+	}
+	t.Logf("seed %d: %s", *seed, report.String())
 }

@@ -30,7 +30,8 @@ type witness struct {
 	lives      int   // how often it was recorded anew
 	again      int   // replays of it when it was done or skipped
 	parkings   int
-	lapses     int // leases found run out
+	idle       int  // leases found run out under which no handler had started, since recorded or replayed
+	ran        bool // a handler started under the last claim
 	recordedBy map[string]bool
 
 	// Of its pointers.
@@ -166,7 +167,7 @@ func (w *world) recorded(in wireRequest) {
 	}
 	wit.status, wit.generation, wit.leaseMS, wit.holder = ledger.Recorded, 0, 0, nil
 	wit.lives++
-	wit.firstSequence, wit.suspect, wit.owed = "", false, false
+	wit.firstSequence, wit.suspect, wit.owed, wit.idle = "", false, false, 0
 	if wit.recordedBy == nil {
 		wit.recordedBy = make(map[string]bool)
 	}
@@ -201,7 +202,7 @@ func (w *world) updated(p *proc, late bool, in wireRequest) {
 		if wit.status == ledger.Done || wit.status == ledger.Skipped {
 			wit.again++
 		}
-		wit.status, wit.owed, wit.firstSequence = status, false, ""
+		wit.status, wit.owed, wit.firstSequence, wit.idle = status, false, "", 0
 	default:
 		w.left(p, wit, status, charges)
 	}
@@ -213,15 +214,17 @@ func (w *world) claimed(p *proc, late bool, wit *witness, set map[string]string,
 			w.violate("claimed", wit.id, "it was claimed while another's lease was live")
 		}
 		if charges {
-			wit.lapses++
-			if h := wit.holder; h.kind == processorKind && !h.ended && !h.abandoned && !wit.lateClaim && !w.profile.down {
+			if !wit.ran {
+				wit.idle++
+			}
+			if h := wit.holder; h.kind == processorKind && !h.ended && !h.abandoned && !wit.lateClaim && !(w.profile.down && !w.deaf) {
 				w.violate("charged", wit.id, "it was charged for a lease its holder never gave up")
 			}
 		}
 		wit.suspect = true
 		wit.holder.overtake()
 	}
-	wit.status, wit.holder, wit.lateClaim = ledger.Processing, p, late
+	wit.status, wit.holder, wit.lateClaim, wit.ran = ledger.Processing, p, late, false
 	wit.generation++
 	wit.leaseMS, _ = strconv.ParseInt(set["lease_until_ms"], 10, 64)
 }
@@ -260,13 +263,17 @@ func (w *world) left(p *proc, wit *witness, status ledger.Status, charges bool) 
 	}
 }
 
+// isDead reports whether a message says that the entry is parked at its generation: in the dead-letter queue, or on
+// its way back from there.
 func (w *world) isDead(wit *witness) bool {
-	for _, m := range w.dead {
-		if m.key == wit.key && m.generation == wit.generation {
-			return true
+	for _, messages := range []map[string]pointerMessage{w.dead, w.messages} {
+		for _, m := range messages {
+			if m.key == wit.key && m.generation == wit.generation {
+				return true
+			}
 		}
 	}
-	return false
+	return wit.moved
 }
 
 func (w *world) transacted(p *proc, in wireRequest) {

@@ -51,6 +51,9 @@ func (p *proc) intercept(c *awslocal.Call) awslocal.Fault {
 	}
 	if w.isDown(c.Service) {
 		w.call(p, c, subject, faultService)
+		if w.deaf {
+			return awslocal.Fault{Kind: awslocal.ReplyLost}
+		}
 		return awslocal.Fault{Kind: awslocal.Unavailable}
 	}
 	if p.kind != pollerKind && d.about("death").chance(profile.deaths) {

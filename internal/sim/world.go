@@ -78,6 +78,7 @@ type world struct {
 	outside   outside
 	down      window // when a service of AWS is
 	service   string // that one
+	deaf      bool   // it does what it is told, and nobody hears its replies
 	report    Report
 	trace     []traceLine
 }
