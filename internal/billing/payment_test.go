@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -51,6 +52,38 @@ func TestChargesAloneSayThatThePaymentSucceeded(t *testing.T) {
 	inAllOrders(t, nil, bodies, func(w *world, _ []int) {
 		w.wants("pi_1", `{"status":"succeeded","failure":null,"customer":"cus_1","amount":2000,"amount_received":2000}`)
 	})
+}
+
+func TestStateWithNoWayBackIsLastInItsSecond(t *testing.T) {
+	t.Parallel()
+	pending := strings.Replace(chargePaid, `"succeeded"`, `"pending"`, 1)
+	for name, c := range map[string]struct {
+		bodies []string
+		want   string
+	}{
+		"a charge that was pending": {[]string{body("evt_2", "charge.updated", 6, pending), body("evt_1", "charge.succeeded", 6, chargePaid)},
+			`{"charges":[{"status":"succeeded"}]}`},
+		"a charge that changed": {[]string{body("evt_2", "charge.succeeded", 6, chargePaid), body("evt_1", "charge.updated", 6, chargeRefunded)},
+			`{"amount_refunded":1500}`},
+		"a refund that failed": {[]string{
+			body("evt_3", "refund.created", 6, `{"id":"re_1","payment_intent":"pi_1","status":"pending","amount":5}`),
+			body("evt_2", "refund.updated", 6, `{"id":"re_1","payment_intent":"pi_1","status":"succeeded","amount":5}`),
+			body("evt_1", "refund.failed", 6, `{"id":"re_1","payment_intent":"pi_1","status":"failed","amount":5}`),
+		}, `{"refunds":[{"status":"failed"}]}`},
+		"a dispute that closed": {[]string{
+			body("evt_3", "charge.dispute.created", 6, `{"id":"du_1","payment_intent":"pi_1","status":"needs_response"}`),
+			body("evt_2", "charge.dispute.updated", 6, `{"id":"du_1","payment_intent":"pi_1","status":"under_review"}`),
+			body("evt_1", "charge.dispute.closed", 6, `{"id":"du_1","payment_intent":"pi_1","status":"lost"}`),
+		}, `{"disputes":[{"status":"lost"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inAllOrders(t, nil, c.bodies, func(w *world, _ []int) {
+				w.wants("pi_1", c.want)
+				w.wants("pi_1", `{"order_unsure":null}`)
+			})
+		})
+	}
 }
 
 func TestRefundTotalIsTheChargesOwn(t *testing.T) {

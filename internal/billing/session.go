@@ -39,11 +39,8 @@ func readSession(src source, s *wireSession) (fact, error) {
 	}
 	failed := strings.HasSuffix(src.eventType, ".async_payment_failed")
 	f := fact{object: "checkout.session", id: s.ID, row: s.ID, kind: kindSession, rank: rankUpdate}
-	switch {
-	case failed, strings.HasSuffix(src.eventType, ".async_payment_succeeded"):
+	if failed || strings.HasSuffix(src.eventType, ".async_payment_succeeded") {
 		f.rank = rankEnd
-	case s.PaymentStatus == "paid", s.PaymentStatus == "no_payment_required":
-		f.rank = rankLate
 	}
 	f.set = handler.Row{
 		"status":              text(s.Status),

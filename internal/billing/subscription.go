@@ -103,7 +103,8 @@ func readSubscription(src source, s *wireSubscription) (fact, error) {
 }
 
 // period is the subscription's own where it has one, else that of its items. Items of one interval share theirs; of
-// several intervals it is the one that ends first, when the next payment is due.
+// several intervals it is the one that ends first, which is also what older API versions show at the top (Stripe
+// changelog, "Adds support for mixed intervals on the same subscription") and when cancel_at_period_end takes effect.
 func (s *wireSubscription) period() (start, end *int64) {
 	if s.CurrentPeriodEnd != nil {
 		return s.CurrentPeriodStart, s.CurrentPeriodEnd

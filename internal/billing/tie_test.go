@@ -179,6 +179,15 @@ func TestUndecidableTieWithoutKeyKeepsTheLaterArrivalAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestFactThatSaysTheSameDoesNotSettleWhatIsUnsure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.send(body("evt_1", "customer.subscription.updated", 10, sub("active", "")))
+	w.send(body("evt_2", "customer.subscription.updated", 10, sub("past_due", "")))
+	w.send(body("evt_3", "customer.subscription.updated", 10, sub("past_due", "")))
+	w.wants("sub_1", `{"status":"past_due","order_unsure":true}`)
+}
+
 func TestUndecidableTieIsReadFromStripe(t *testing.T) {
 	t.Parallel()
 	for name, bodies := range undecidable {

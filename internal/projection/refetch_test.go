@@ -106,6 +106,10 @@ func TestWhatFollowsIsWrittenOnlyAfterAFactThatStands(t *testing.T) {
 	b.followed("evt_2")
 	b.apply("evt_1", b.leading("evt_1", 100), projection.Stale)
 	b.followed("evt_2")
+	older := b.leading("evt_0", 101)
+	older.Decide = func(context.Context, handler.Stored) (handler.Decision, error) { return handler.Older, nil }
+	b.apply("evt_0", older, projection.Stale)
+	b.followed("evt_2")
 	b.apply("evt_3", b.leading("evt_3", 102), projection.Applied)
 	b.followed("evt_3")
 }

@@ -245,7 +245,7 @@ func (c *Client) get(ctx context.Context, key, account, path string) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if closing := response.Body.Close(); err == nil {
 		err = closing
 	}
@@ -255,11 +255,8 @@ func (c *Client) get(ctx context.Context, key, account, path string) ([]byte, er
 	if response.StatusCode != http.StatusOK {
 		return nil, refusal(response, body)
 	}
-	if len(body) > maxAnswer {
-		return nil, errors.New("read Stripe's answer: it is larger than 8 MB")
-	}
-	if !json.Valid(body) {
-		return nil, errors.New("read Stripe's answer: it is not JSON")
+	if !json.Valid(body) { // nor is an answer that was cut
+		return nil, errors.New("read Stripe's answer: it is not JSON, or larger than 8 MB")
 	}
 	return body, nil
 }

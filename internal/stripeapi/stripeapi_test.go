@@ -151,6 +151,15 @@ func TestAnswersAreClassified(t *testing.T) {
 	}
 }
 
+func TestTextInPlaceOfACodeIsNotTold(t *testing.T) {
+	t.Parallel()
+	s := serve(t, say(402, `{"error":{"type":"card_error","code":"declined for a@example.com"}}`))
+	_, err := s.client().Object(t.Context(), "", "charge", "ch_1")
+	if want := "Stripe answered 402, type card_error, code ?, request "; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestOddAnswersAreErrors(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
