@@ -113,10 +113,12 @@ func linksNothingOfDevelopment(t *testing.T, path, name string) {
 	}
 }
 
-// TestUnchangedCodeKeepsItsHash builds the same source in two folders: whoever builds it, the CDK sees no change.
+// TestUnchangedCodeKeepsItsHash builds the same source in two folders: whoever builds it, the CDK sees no change. Both
+// are copies, so that nobody edits one of them meanwhile.
 func TestUnchangedCodeKeepsItsHash(t *testing.T) {
 	t.Parallel()
-	here, elsewhere := makeBuild(t, root), makeBuild(t, copySource(t))
+	source := copySource(t, root)
+	here, elsewhere := makeBuild(t, source), makeBuild(t, copySource(t, source))
 	for _, name := range template.FunctionNames {
 		if diff := cmp.Diff(hash(t, here, name), hash(t, elsewhere, name)); diff != "" {
 			t.Errorf("%s differs by where it is built (-here +elsewhere):\n%s", name, diff)
@@ -156,14 +158,14 @@ func makeBuild(t *testing.T, source string) string {
 }
 
 // copySource copies what the functions are built from to another folder.
-func copySource(t *testing.T) string {
+func copySource(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		relative, err := filepath.Rel(root, path)
+		relative, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
 		}

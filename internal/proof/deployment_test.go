@@ -161,8 +161,18 @@ func (d *deployment) log() string {
 	return strings.Join(last, "\n")
 }
 
-// logged reports whether the function wrote a line with these fields. Of a text, that it holds the one wanted.
+// logged reports whether the function writes a line with these fields, soon: lines come a moment after answers. Of a
+// text, that it holds the one wanted.
 func (d *deployment) logged(function string, fields map[string]any) bool {
+	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
+		if d.hasLogged(function, fields) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *deployment) hasLogged(function string, fields map[string]any) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.ContainsFunc(d.lines[function], func(text string) bool {

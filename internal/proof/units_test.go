@@ -161,21 +161,21 @@ func checkUnits(t testing.TB, report func(unit string, value float64)) {
 // accessLine is the API's log line with the values of an ordinary delivery.
 func accessLine(t testing.TB, stack template.Template) string {
 	t.Helper()
-	for _, id := range stack.OfType("AWS::ApiGatewayV2::Stage") {
-		settings, _ := stack.Resources[id].Properties["AccessLogSettings"].(map[string]any)
-		format, _ := settings["Format"].(string)
-		line := strings.NewReplacer(
-			"$context.requestId", "L7x9sgXyIAMEVPQ=", "$context.requestTime", "29/Nov/2026:15:04:05 +0000",
-			"$context.routeKey", "POST /webhooks/stripe", "$context.status", "200", "$context.responseLatency", "21",
-			"$context.integrationLatency", "19", "$context.integrationStatus", "200", "$context.error.responseType", "-",
-		).Replace(format)
-		if !strings.Contains(line, "/webhooks/stripe") || strings.Contains(line, "$") {
-			t.Fatalf("the access log is %s", line)
-		}
-		return line
+	stages := stack.OfType("AWS::ApiGatewayV2::Stage")
+	if len(stages) != 1 {
+		t.Fatalf("the template has %d stages of an API", len(stages))
 	}
-	t.Fatal("the template has no API")
-	return ""
+	settings, _ := stack.Resources[stages[0]].Properties["AccessLogSettings"].(map[string]any)
+	format, _ := settings["Format"].(string)
+	line := strings.NewReplacer(
+		"$context.requestId", "L7x9sgXyIAMEVPQ=", "$context.requestTime", "29/Nov/2026:15:04:05 +0000",
+		"$context.routeKey", "POST /webhooks/stripe", "$context.status", "200", "$context.responseLatency", "21",
+		"$context.integrationLatency", "19", "$context.integrationStatus", "200", "$context.error.responseType", "-",
+	).Replace(format)
+	if !strings.Contains(line, "/webhooks/stripe") || strings.Contains(line, "$") {
+		t.Fatalf("the access log is %s", line)
+	}
+	return line
 }
 
 type idle struct{ reads, requests, bytes float64 }
@@ -201,10 +201,26 @@ func (d *deployment) idleSweep() idle {
 		}
 		return now
 	}
+	d.lineOf(template.Reconciler, 1)
 	before := count()
 	d.run("sweep")
+	d.lineOf(template.Reconciler, 2)
 	after := count()
 	return idle{after.reads - before.reads, after.requests - before.requests, after.bytes - before.bytes}
+}
+
+// lineOf waits for the function's n-th line: lines come a moment after answers.
+func (d *deployment) lineOf(function string, n int) {
+	d.Helper()
+	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(20 * time.Millisecond) {
+		d.mu.Lock()
+		lines := len(d.lines[function])
+		d.mu.Unlock()
+		if lines >= n {
+			return
+		}
+	}
+	d.Fatalf("the %s has not written %d lines", function, n)
 }
 
 func TestTransactionalRowTakesTheUnitsTheCostAssumes(t *testing.T) {
