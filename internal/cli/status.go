@@ -133,11 +133,11 @@ func (e *env) printStatus(s status) {
 	}
 	fmt.Fprintf(w, "queue\t%d waiting, %d in flight\n", s.Queue.Visible, s.Queue.InFlight)
 	fmt.Fprintf(w, "dead-letter queue\t%d\n", s.DeadLetters.Visible+s.DeadLetters.InFlight)
-	oldest := "none"
+	oldest := ""
 	if s.Todo > 0 {
-		oldest = time.Duration(s.OldestTodoS * float64(time.Second)).Round(time.Second).String()
+		oldest = ", the oldest for " + time.Duration(s.OldestTodoS*float64(time.Second)).Round(time.Second).String()
 	}
-	fmt.Fprintf(w, "open\t%d, the oldest for %s\n", s.Todo, oldest)
+	fmt.Fprintf(w, "open\t%d%s\n", s.Todo, oldest)
 	fmt.Fprintf(w, "parked\t%d\n", s.Parked)
 	switch {
 	case s.Audit == nil:

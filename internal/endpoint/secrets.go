@@ -68,6 +68,9 @@ func parse(text string) (Named, error) {
 		}
 		return named, nil
 	}
+	if !json.Valid([]byte(text)) {
+		return nil, errors.New("the stored signing secrets cannot be read")
+	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	_, err := decoder.Token() // the brace
 	for err == nil && decoder.More() {
