@@ -27,8 +27,9 @@ type machine struct {
 
 	states map[string]int // a partition's rows as text, to its number
 	rows   [][]map[string]types.AttributeValue
-	steps  map[string][]int // event and states before, to states after
-	ends   map[string]bool  // states of all partitions, to whether a row is unsure
+	table  []map[string]types.AttributeValue // what is in it
+	steps  map[string][]int                  // event and states before, to states after
+	ends   map[string]bool                   // states of all partitions, to whether a row is unsure
 }
 
 func newMachine(t testing.TB, list []handler.Event, api billing.Stripe) *machine {
@@ -82,15 +83,16 @@ func (m *machine) take(n int, now map[string]int) []int {
 	if err := m.w.deliver(m.list[n]); err != nil && handler.Classify(err).Verdict != handler.Skips {
 		m.w.Fatal(err)
 	}
+	m.table = m.all()
 	var after []int
 	total := 0
 	for _, pk := range m.touches[n] {
-		rows := m.partition(pk)
+		rows := partition(m.table, pk)
 		after = append(after, m.intern(rows))
 		total += len(rows)
 	}
-	if all := len(m.all()); all != total {
-		m.w.Fatalf("%s: %d rows in the table, %d in the partitions it touches", m.list[n].Type, all, total)
+	if len(m.table) != total {
+		m.w.Fatalf("%s: %d rows in the table, %d in the partitions it touches", m.list[n].Type, len(m.table), total)
 	}
 	return after
 }
@@ -109,7 +111,7 @@ func (m *machine) end(now map[string]int, check func(unsure bool)) bool {
 		return unsure
 	}
 	m.load(pks, now)
-	for _, item := range m.all() {
+	for _, item := range m.table {
 		for name := range item {
 			unsure = unsure || strings.HasPrefix(name, "order_unsure")
 		}
@@ -122,14 +124,16 @@ func (m *machine) end(now map[string]int, check func(unsure bool)) bool {
 func (m *machine) load(pks []string, now map[string]int) {
 	m.w.Helper()
 	ctx := context.Background()
-	for _, item := range m.all() {
+	for _, item := range m.table {
 		key := map[string]types.AttributeValue{schema.PK: item[schema.PK], schema.SK: item[schema.SK]}
 		if _, err := m.w.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &m.w.table, Key: key}); err != nil {
 			m.w.Fatal(err)
 		}
 	}
+	m.table = nil
 	for _, pk := range pks {
 		for _, item := range m.rows[now[pk]] {
+			m.table = append(m.table, item)
 			if _, err := m.w.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: &m.w.table, Item: item}); err != nil {
 				m.w.Fatal(err)
 			}
@@ -146,9 +150,8 @@ func (m *machine) all() []map[string]types.AttributeValue {
 	return out.Items
 }
 
-func (m *machine) partition(pk string) []map[string]types.AttributeValue {
-	m.w.Helper()
-	return slices.DeleteFunc(m.all(), func(item map[string]types.AttributeValue) bool {
+func partition(items []map[string]types.AttributeValue, pk string) []map[string]types.AttributeValue {
+	return slices.DeleteFunc(slices.Clone(items), func(item map[string]types.AttributeValue) bool {
 		return item[schema.PK].(*types.AttributeValueMemberS).Value != pk
 	})
 }
