@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 	"strconv"
+	"strings"
 )
 
 // DecodeError says that a payload does not decode into the handler's type, and where. It never holds the value that
@@ -15,7 +16,7 @@ import (
 // for its field is an error here, never 0. What is null stays the field's zero value, as stripe-go has it; a handler
 // for which null and 0 differ reads Event.Object.
 type DecodeError struct {
-	Path string // of the value, such as lines.data[1].amount; empty: the object as a whole
+	Path string // of the value, such as lines.data[1].amount; * for a key of metadata; empty: the object as a whole
 	Type string // the Go type the object is decoded to
 	Kind string // what was found there: object, array, string, number, boolean, nothing
 }
@@ -43,26 +44,45 @@ func decode[T any](raw json.RawMessage, object *T) error {
 	return &DecodeError{Path: path, Type: fmt.Sprintf("%T", *object), Kind: kindOf(value)}
 }
 
+// maxNarrow is how deep narrow looks: Stripe's objects, expanded four levels, nest less. It is a bound for its time,
+// since decoding what nests takes stripe-go's types a time that grows with the square of the depth.
+const maxNarrow = 40
+
 // narrow finds the smallest part of doc that alone makes fails true. encoding/json names the path only of some
-// errors, never an array's index, and not through the UnmarshalJSON of stripe-go's types; trying the members one at
-// a time works for every error. It costs one decoding of each level, and only events that fail pay it.
+// errors, never an array's index, and not through the UnmarshalJSON of stripe-go's types; trying the members, halved
+// until one is left, works for every error. It costs a few decodings of each level, and only events that fail pay it.
 func narrow(doc []byte, fails func([]byte) bool) (path string, value []byte) {
 	value = doc
-	wrap := func(inner []byte) []byte { return inner }
-	for {
-		outer, found := wrap, false
-		for _, m := range members(value) {
-			inside := func(inner []byte) []byte { return outer(m.wrap(inner)) }
-			if !fails(inside(m.value)) {
-				continue
-			}
-			path, value, wrap, found = join(path, m), m.value, inside, true
+	outer := func(inner []byte) []byte { return inner }
+	for range maxNarrow {
+		wrap := outer
+		m, found := culprit(members(value), func(some []member) bool { return fails(wrap(compose(some))) })
+		if !found {
 			break
 		}
-		if !found {
-			return path, value
+		path, value = join(path, m), m.value
+		outer = func(inner []byte) []byte { return wrap(compose([]member{{m.name, m.index, inner}})) }
+	}
+	return path, value
+}
+
+// culprit is the first member that makes fails true without the others, if there is one.
+func culprit(list []member, fails func([]member) bool) (member, bool) {
+	if len(list) == 0 || !fails(list) {
+		return member{}, false
+	}
+	for len(list) > 1 {
+		first, second := list[:len(list)/2], list[len(list)/2:]
+		switch {
+		case fails(first):
+			list = first
+		case fails(second):
+			list = second
+		default: // it takes several
+			return member{}, false
 		}
 	}
+	return list[0], true
 }
 
 // member is one field of an object or one element of an array.
@@ -72,26 +92,48 @@ type member struct {
 	value []byte
 }
 
-// wrap puts inner alone in an object or array like the one the member is of.
-func (m member) wrap(inner []byte) []byte {
-	if m.name == "" {
-		return bytes.Join([][]byte{[]byte("["), inner, []byte("]")}, nil)
+// compose makes an object or array of the members, like the one they are of.
+func compose(list []member) []byte {
+	begin, end := byte('{'), byte('}')
+	if list[0].name == "" {
+		begin, end = '[', ']'
 	}
-	name, err := json.Marshal(m.name)
-	if err != nil {
-		return inner
+	text := []byte{begin}
+	for i, m := range list {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if m.name != "" {
+			name, _ := json.Marshal(m.name) // a string always encodes
+			text = append(append(text, name...), ':')
+		}
+		text = append(text, m.value...)
 	}
-	return bytes.Join([][]byte{[]byte("{"), name, []byte(":"), inner, []byte("}")}, nil)
+	return append(text, end)
 }
 
 func join(path string, m member) string {
+	name := m.name
+	if !field(name) || path == "metadata" || strings.HasSuffix(path, ".metadata") {
+		name = "*" // chosen by whoever filled it in, and as private as a value
+	}
 	switch {
 	case m.name == "":
 		return path + "[" + strconv.Itoa(m.index) + "]"
 	case path == "":
-		return m.name
+		return name
 	}
-	return path + "." + m.name
+	return path + "." + name
+}
+
+// field reports whether a name can be that of one of Stripe's own fields.
+func field(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(name) <= 64 // the longest of the API has 50
 }
 
 func members(value []byte) []member {

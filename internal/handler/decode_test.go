@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,8 @@ func TestFieldThatDoesNotDecodeIsNamed(t *testing.T) {
 		{"ThroughExpanded", `{"id":"in_1","customer":{"id":"cus_1","balance":"10"}}`, "customer.balance", "string"},
 		{"ListAsText", `{"id":"in_1","lines":"none"}`, "lines", "string"},
 		{"DecimalText", `{"id":"in_1","lines":{"data":[{"pricing":{"unit_amount_decimal":true}}]}}`, "lines.data[0].pricing.unit_amount_decimal", "boolean"},
+		{"KeyOfMetadata", `{"id":"in_1","metadata":{"ada":5}}`, "metadata.*", "number"},
+		{"KeyOfMetadataWithin", `{"id":"in_1","customer":{"id":"cus_1","metadata":{"ada@example.test":{}}}}`, "customer.metadata.*", "object"},
 		{"TheObjectIsAnID", `"in_1"`, "", "string"},
 		{"TheObjectIsNull", `null`, "", "null"},
 		{"TheObjectIsAbsent", ``, "", "nothing"},
@@ -36,6 +39,33 @@ func TestFieldThatDoesNotDecodeIsNamed(t *testing.T) {
 			}
 			if decodeError.Path != c.path || decodeError.Kind != c.kind {
 				t.Errorf("got path %q kind %q, want %q %q", decodeError.Path, decodeError.Kind, c.path, c.kind)
+			}
+		})
+	}
+}
+
+func TestFieldIsFoundWithFewDecodings(t *testing.T) {
+	t.Parallel()
+	const elements, levels = 50_000, 500
+	for _, c := range []struct {
+		name, doc, path string
+		most            int
+	}{
+		{"InAWideList", `{"list":[` + strings.Repeat(`1,`, elements-1) + `"x"]}`, "list[49999]", 50},
+		{"InADeepOne", strings.Repeat(`[`, levels) + `"x"` + strings.Repeat(`]`, levels), strings.Repeat("[0]", 40), 40},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			decodings := 0
+			path, _ := narrow([]byte(c.doc), func(doc []byte) bool {
+				decodings++
+				if !json.Valid(doc) {
+					t.Fatalf("%.80s is not JSON", doc)
+				}
+				return bytes.Contains(doc, []byte(`"x"`))
+			})
+			if path != c.path || decodings > c.most {
+				t.Errorf("found %.200s with %d decodings, want %s with %d at most", path, decodings, c.path, c.most)
 			}
 		})
 	}

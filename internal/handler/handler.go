@@ -75,7 +75,8 @@ const maxIdempotencyKey = 255
 
 // Func handles one type of event, whose object decodes to T: stripe-go's type for it, or json.RawMessage for any. A
 // thin event carries no object: object is then nil. It must return when ctx ends, which is before the lease does; one
-// that is still running when the batch's answer is due ends the process.
+// that is still running when the batch's answer is due ends the process. So does a panic in a goroutine it starts itself,
+// which nobody else can contain: Go then prints what it panicked with, and that must not be the payload.
 type Func[T any] func(ctx context.Context, event Event, object *T) ([]Effect, error)
 
 // Handler is one registered function.
