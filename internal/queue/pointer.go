@@ -39,6 +39,9 @@ func (e *MalformedError) Error() string { return "the message is no pointer: " +
 // DynamoDB").
 const maxKey = 2048
 
+// maxType is the longest type an event is taken with. The pointer's is logged, so it is not taken longer.
+const maxType = 255
+
 // Encode returns the message body of p, at the version this code writes.
 func Encode(p Pointer) string {
 	p.V = Version
@@ -87,6 +90,8 @@ func Decode(body string) (Pointer, error) {
 		return Pointer{}, &MalformedError{"the key is no ledger key"}
 	case p.Type == "":
 		return Pointer{Key: p.Key}, &MalformedError{"no event type"}
+	case len(p.Type) > maxType:
+		return Pointer{Key: p.Key}, &MalformedError{"the event type is too long to be one"}
 	case p.Replay < 0, p.Generation < 0, p.CreatedS < 0:
 		return Pointer{Key: p.Key}, &MalformedError{"a negative number"}
 	}

@@ -60,6 +60,7 @@ func TestMalformedPointerIsRefusedAndItsKeyKept(t *testing.T) {
 		{`{"v":1,"key":5,"type":"a","created":1,"replay":0}`, ""},
 		{`{"v":1,"key":"stripe#-#evt_1","type":"","created":1,"replay":0}`, good},
 		{`{"v":1,"key":"stripe#-#evt_1","created":1,"replay":0}`, good},
+		{`{"v":1,"key":"stripe#-#evt_1","type":"` + strings.Repeat("a", 256) + `","created":1,"replay":0}`, good},
 		{`{"v":1,"key":"stripe#-#evt_1","type":"a","created":1.5,"replay":0}`, good},
 		{`{"v":1,"key":"stripe#-#evt_1","type":"a","created":1,"replay":-1}`, good},
 		{`{"v":1,"key":"stripe#-#evt_1","type":"a","created":1,"replay":null}`, good},
