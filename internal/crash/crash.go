@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/time/rate"
 
 	"backstop/events"
 	"backstop/internal/event"
@@ -130,27 +131,24 @@ func play(ctx context.Context, l *laptop.Laptop, o Options, chains [][]sender.Ev
 			case <-load.Done():
 				return
 			}
-			report, err := sender.Send(load, deliveries, sender.Options{
-				Endpoint: l.Endpoint, Secret: l.Secrets[0], Client: client, Workers: 1, Rate: o.Rate / float64(o.Customers),
-				Retries: retries, Backoff: 100 * time.Millisecond, Now: time.Now,
-				Progress: func(a sender.Answer) {
-					mu.Lock()
-					defer mu.Unlock()
-					r.sent[a.Event.Key] = true
-					if a.Acknowledged() {
-						r.acknowledged[a.Event.Key] = true
-						r.lastAck = time.Since(began)
-					}
-				},
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			r.Deliveries += report.Deliveries
-			for status, n := range report.Statuses {
-				r.answers[status] += n
-			}
-			if err != nil && load.Err() == nil {
-				problems = append(problems, err)
+			pace := rate.NewLimiter(rate.Limit(o.Rate/float64(o.Customers)), 1)
+			for _, e := range deliveries {
+				if pace.Wait(load) != nil {
+					return // the load's time is over; what was begun has ended
+				}
+				report, err := sender.Send(ctx, []sender.Event{e}, sender.Options{
+					Endpoint: l.Endpoint, Secret: l.Secrets[0], Client: client, Workers: 1,
+					Retries: retries, Backoff: 100 * time.Millisecond, Now: time.Now,
+				})
+				mu.Lock()
+				r.add(e, report, time.Since(began))
+				if err != nil {
+					problems = append(problems, err)
+				}
+				mu.Unlock()
+				if !report.Acknowledged[e.ID] {
+					return // what follows would be accepted out of order
+				}
 			}
 		})
 	}

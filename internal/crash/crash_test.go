@@ -20,9 +20,9 @@ import (
 
 // make crash sets the flag; without it the test is a small one.
 var (
-	long = flag.Bool("crash", false, "play the long run: over a minute of load, more than twenty kills")
-	rate = flag.Float64("crash-rate", 600, "events a second of the long run")
-	seed = flag.Uint64("crash-seed", 0, "seed of the long run; 0: a new one")
+	long      = flag.Bool("crash", false, "play the long run: over a minute of load, more than twenty kills")
+	perSecond = flag.Float64("crash-rate", 600, "events a second of the long run")
+	seed      = flag.Uint64("crash-seed", 0, "seed of the long run; 0: a new one")
 )
 
 func TestCrash(t *testing.T) {
@@ -33,7 +33,7 @@ func TestCrash(t *testing.T) {
 	if *long {
 		const customers, load = 400, 75
 		o = Options{
-			Customers: customers, Events: int(*rate) * load / customers, Rate: *rate, Load: 100 * time.Second, Patience: 4 * time.Minute,
+			Customers: customers, Events: int(*perSecond) * load / customers, Rate: *perSecond, Load: 100 * time.Second, Patience: 4 * time.Minute,
 			Every: 2900 * time.Millisecond, Kills: 22, KillsAll: 3, Processes: 4, Seed: *seed, Out: os.Stdout,
 		}
 		if o.Seed == 0 {

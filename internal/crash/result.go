@@ -47,6 +47,19 @@ type Result struct {
 // Clean reports whether every promise was kept.
 func (r Result) Clean() bool { return r.Lost == 0 && r.Doubled == 0 && r.Misordered == 0 }
 
+// add takes the report of one delivery that ended at a time.
+func (r *Result) add(e sender.Event, report sender.Report, at time.Duration) {
+	r.sent[e.Key] = true
+	r.Deliveries += report.Deliveries
+	for status, n := range report.Statuses {
+		r.answers[status] += n
+	}
+	if report.Acknowledged[e.ID] {
+		r.acknowledged[e.Key] = true
+		r.lastAck = at
+	}
+}
+
 // judge takes the figures of what was acknowledged and of what was not.
 func (r *Result) judge(acknowledged, rest tally.Tally) {
 	r.Sent, r.Acknowledged = len(r.sent), len(r.acknowledged)
