@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"backstop/events"
@@ -43,7 +42,7 @@ func main() {
 		stop(ctx, log, err)
 	}
 	db := dynamodb.NewFromConfig(cfg)
-	entries, rows := ledger.New(db, settings.LedgerTable, time.Now), projection.New(db)
+	entries, rows := ledger.New(db, settings.LedgerTable, time.Now, ledger.WithCodec(ledger.NewCodec())), projection.New(db)
 	processor, err := process.New(process.Config{
 		Ledger: entries, Queue: queue.New(sqs.NewFromConfig(cfg), settings.QueueURL, settings.DeadLetterURL),
 		Projector: rows, Registry: handlers(settings, cfg, entries, rows), Breakers: handler.NewBreakers(time.Now), Log: log,
@@ -59,7 +58,8 @@ func main() {
 // handlers registers who listens to what.
 func handlers(settings config.Settings, cfg aws.Config, entries *ledger.Store, rows *projection.Store) *handler.Registry {
 	var r handler.Registry
-	api := stripeapi.New(stripeapi.Config{URL: settings.StripeURL, Key: stripeKey(settings, cfg).Value})
+	key := secret.From(cfg, []string{settings.StripeKey}, settings.StripeKeyID, time.Now)
+	api := stripeapi.New(stripeapi.Config{URL: settings.StripeURL, Key: key.Value})
 	billing.Register(&r, billing.Config{Table: settings.BillingTable, Rows: rows, Bodies: ledgerbody.New(entries), Stripe: api})
 	if settings.Journal {
 		for _, t := range events.Types() {
@@ -67,13 +67,6 @@ func handlers(settings config.Settings, cfg aws.Config, entries *ledger.Store, r
 		}
 	}
 	return &r
-}
-
-func stripeKey(settings config.Settings, cfg aws.Config) *secret.Provider {
-	if settings.StripeKey != "" || settings.StripeKeyID == "" {
-		return secret.Fixed([]string{settings.StripeKey})
-	}
-	return secret.New(secret.NewManager(secretsmanager.NewFromConfig(cfg), settings.StripeKeyID), time.Now)
 }
 
 func stop(ctx context.Context, log *telemetry.Log, err error) {
