@@ -68,9 +68,9 @@ func newRoot(e *env) *cobra.Command {
 	root.PersistentFlags().BoolVar(&e.json, "json", false, "print for machines")
 	root.PersistentFlags().StringVar(&e.stage, "stage", "", "the deployed stage to talk to (default: the environment's, or the local stack)")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
-	root.AddCommand(newDev(e), newSend(e), newEvents(e))
-	root.AddCommand(newCost(e))
-	root.AddCommand(newReplay(e), newDiscard(e), newDLQ(e), newPause(e), newResume(e), newStatus(e), newAudit(e))
+	root.AddCommand(newDev(e), newSend(e), newEvents(e), newCustomer(e))
+	root.AddCommand(newCost(e), newVerify(e))
+	root.AddCommand(newReplay(e), newDiscard(e), newDLQ(e), newPause(e), newResume(e), newStatus(e), newAudit(e), newEndpoint(e), newDoctor(e))
 	return root
 }
 

@@ -29,6 +29,7 @@ type sendOptions struct {
 	rate             float64
 	duplicates       string
 	shuffle          bool
+	story            string
 	customer         string
 	account          string
 	workers          int
@@ -55,10 +56,14 @@ each took effect.`,
 		Example: `  backstop send invoice.paid
   backstop send 'customer.subscription.*' --count 2000 --duplicates 5%
   backstop send invoice.paid --count 1000 --drop 5% && backstop audit --since 1h --yes
+  backstop send --story dunning --shuffle
   backstop send invoice.paid --endpoint https://example.com/webhooks/stripe --secret whsec_...`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef(cmd, "name at least one event type or file, such as invoice.paid")
+			switch {
+			case len(args) == 0 && o.story == "":
+				return usagef(cmd, "name at least one event type or file, such as invoice.paid, or a --story")
+			case len(args) > 0 && o.story != "":
+				return usagef(cmd, "a --story brings its own events: name it alone")
 			}
 			return nil
 		},
@@ -71,6 +76,7 @@ each took effect.`,
 	flags.Float64Var(&o.rate, "rate", 0, "events a second (default: as fast as they are answered)")
 	flags.StringVar(&o.duplicates, "duplicates", "0%", "share of the events delivered twice")
 	flags.BoolVar(&o.shuffle, "shuffle", false, "deliver in random order")
+	flags.StringVar(&o.story, "story", "", "play one of the stories in events/stories, in its order unless --shuffle; --count plays it for so many customers")
 	flags.StringVar(&o.customer, "customer", "", "one customer for all (default: a new one each)")
 	flags.StringVar(&o.account, "account", "", "make them events of this connected account")
 	flags.IntVar(&o.workers, "workers", 16, "deliveries under way at once")
@@ -121,8 +127,14 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 	}
 	random := rand.New(rand.NewPCG(seed, seed))
 	list, err := freshEvents(args, o, e.now().Add(-o.age), random)
+	if o.story != "" {
+		list, err = freshStories(o, e.now().Add(-o.age), random)
+	}
 	if err != nil {
 		return usagef(cmd, "%v", err)
+	}
+	if o.story != "" && !o.shuffle {
+		o.workers = 1 // in the story's order
 	}
 	if toLocal && local != nil && local.StripeEndpoint != "" {
 		if err := tellStripe(ctx, local.StripeEndpoint, list); err != nil {
@@ -149,12 +161,25 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 	}
 	summary := summarise(list, deliveries, report, seed)
 	summary.Dropped = happened - len(list)
+	summary.Customers = customersOf(list)
 	if toLocal && local != nil && !o.noWait {
 		if summary.Effects, err = e.awaitEffects(ctx, list, o.timeout); err != nil {
 			return err
 		}
 	}
 	return e.printSent(summary, report)
+}
+
+func customersOf(list []sender.Event) []string {
+	customers := []string{}
+	seen := make(map[string]bool)
+	for _, e := range list {
+		if e.Customer != "" && !seen[e.Customer] {
+			seen[e.Customer] = true
+			customers = append(customers, e.Customer)
+		}
+	}
+	return customers
 }
 
 // signingSecret is the environment's, else the local stack's newest.
@@ -197,13 +222,42 @@ func freshEvents(args []string, o sendOptions, now time.Time, random *rand.Rand)
 		if err != nil {
 			return nil, err
 		}
-		envelope, err := event.Parse(body)
-		if err != nil {
-			return nil, fmt.Errorf("the sample is not an event: %w", err)
+		if list[i], err = toSend(body); err != nil {
+			return nil, err
 		}
-		list[i] = sender.Event{ID: envelope.ID, Type: envelope.Type, Key: string(event.Key(event.Source, envelope.Account, envelope.ID)), Body: body}
 	}
 	return list, nil
+}
+
+// freshStories makes a story happen to new customers, one after the other.
+func freshStories(o sendOptions, now time.Time, random *rand.Rand) ([]sender.Event, error) {
+	story, err := events.FindStory(o.story)
+	if err != nil {
+		return nil, err
+	}
+	var list []sender.Event
+	for range max(o.count, 1) {
+		fresh, err := story.Fresh(events.FreshOptions{Now: now, Customer: o.customer, Account: o.account, Rand: random})
+		if err != nil {
+			return nil, err
+		}
+		for _, body := range fresh.Events {
+			e, err := toSend(body)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+func toSend(body []byte) (sender.Event, error) {
+	envelope, err := event.Parse(body)
+	if err != nil {
+		return sender.Event{}, fmt.Errorf("this is not an event: %w", err)
+	}
+	return sender.Event{ID: envelope.ID, Type: envelope.Type, Key: envelope.Key(""), Customer: envelope.CustomerRef, Body: body}, nil
 }
 
 func samplesOf(arg string) ([][]byte, error) {
@@ -270,6 +324,7 @@ type sent struct {
 	Answers      map[string]int `json:"answers"`
 	P50MS        float64        `json:"ack_p50_ms"`
 	P99MS        float64        `json:"ack_p99_ms"`
+	Customers    []string       `json:"customers"` // that the events name, in their order
 	Seed         uint64         `json:"seed"`
 	Effects      *tally.Tally   `json:"effects,omitempty"`
 }
@@ -323,6 +378,9 @@ func (e *env) printSent(s sent, report sender.Report) error {
 		}
 		if s.Effects != nil {
 			printTally(e.Out, *s.Effects)
+		}
+		if len(s.Customers) == 1 {
+			fmt.Fprintf(e.Out, "see what became of it: backstop customer %s\n", s.Customers[0])
 		}
 	}
 	if trouble {

@@ -28,6 +28,8 @@ type Event struct {
 	Type string
 	Key  string // of the ledger, for those who look there afterwards
 	Body []byte
+
+	Customer string // whom it is about, for those who look there afterwards; may be empty
 }
 
 // Options say how to deliver. Endpoint and Secret are required.
