@@ -28,7 +28,7 @@ const (
 //
 // Errors: ErrLeaseLost; *StaleError when guarded rows have moved on; ErrUncommitted when the transaction met a
 // conflict or was throttled, or its fate is unknown (compose again under the next composition number: if it was
-// applied after all, that one meets the mark); ErrTooLarge.
+// applied after all, that one meets the mark); ErrTooLarge; ErrInvalid.
 func (s *Store) Commit(ctx context.Context, c Claim, commit Commit) error {
 	err := s.commit(ctx, c, commit)
 	if err != nil {
@@ -116,8 +116,12 @@ func committed(c Claim, commit Commit, err error) error {
 		case "ItemCollectionSizeLimitExceeded":
 			return fmt.Errorf("%w: %w", ErrTooLarge, err)
 		default:
-			if outgrown(stringOf(reason.Message)) {
+			switch message := stringOf(reason.Message); {
+			case outgrown(message):
 				return fmt.Errorf("%w: %w", ErrTooLarge, err)
+			case code(reason) == "ValidationError":
+				// Without err: as a whole it has the code of a conflict, which is nobody's fault.
+				return fmt.Errorf("%w: action %d: %s", ErrInvalid, i, cut(message, maxStepError))
 			}
 			return err
 		}

@@ -205,6 +205,7 @@ func TestFateOfATransactionIsRead(t *testing.T) {
 		"conflict on a row":          {canceled("None", "TransactionConflict"), ledger.ErrUncommitted},
 		"throttled":                  {canceled("None", "ThrottlingError"), ledger.ErrUncommitted},
 		"throughput":                 {canceled("ProvisionedThroughputExceeded", "None"), ledger.ErrUncommitted},
+		"effect not valid":           {strings.Replace(canceled("None", "ValidationError"), "has exceeded the maximum allowed size", "is an operand of an incorrect data type", -1), ledger.ErrInvalid},
 		"row too large":              {canceled("None", "ValidationError"), ledger.ErrTooLarge},
 		"entry gone and a conflict":  {canceled("ConditionalCheckFailed", "TransactionConflict"), ledger.ErrLeaseLost},
 		"in progress":                {exception("TransactionInProgressException", ""), ledger.ErrUncommitted},

@@ -20,6 +20,9 @@ var (
 	ErrStatus = errors.New("the entry's status is not known")
 	// ErrConflict says that a replay or discard met an entry in another state or at another replay number.
 	ErrConflict = errors.New("the entry has moved on")
+	// ErrInvalid says that DynamoDB refused an effect for what it is, such as a number added to a text: the same effect
+	// is refused again.
+	ErrInvalid = errors.New("an effect is not valid")
 	// ErrUncommitted says that a transaction met a conflict or was throttled: again, with jitter, uncharged.
 	ErrUncommitted = errors.New("the transaction met a conflict or was throttled")
 )

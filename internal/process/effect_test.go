@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"backstop/internal/awslocal"
 	"backstop/internal/handler"
 	"backstop/internal/ledger"
@@ -206,6 +209,27 @@ func TestMoreEffectsThanOneTransactionTakesPark(t *testing.T) {
 		w.handle(w.processor(), w.receive())
 		if e := w.entry("evt_1"); e.Status != ledger.Parked || e.Class != ledger.ClassTooLarge {
 			t.Errorf("it is %s of class %s, want parked too_large", e.Status, e.Class)
+		}
+	})
+}
+
+func TestEffectThatDynamoDBRefusesIsChargedAndNoOutage(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.listen("invoice.paid", "h", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			return []handler.Effect{
+				handler.Once{Table: w.names.BillingTable, Key: map[string]string{"pk": "named", "sk": "-"}, Add: map[string]int64{"name": 1}},
+			}, nil
+		})
+		row := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "named"},
+			"sk": &types.AttributeValueMemberS{Value: "-"}, "name": &types.AttributeValueMemberS{Value: "Ada"}}
+		if _, err := w.db.PutItem(w.ctx, &dynamodb.PutItemInput{TableName: &w.names.BillingTable, Item: row}); err != nil {
+			t.Fatal(err)
+		}
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.drain(w.processor(), time.Hour)
+		w.wantStatus("evt_1", ledger.Parked, 8)
+		if e := w.entry("evt_1"); e.Class != ledger.ClassError || !strings.Contains(e.LastError, "an effect is not valid") || strings.Contains(e.LastError, "Ada") {
+			t.Errorf("class %s, error %q", e.Class, e.LastError)
 		}
 	})
 }
