@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/billing"
 	"backstop/internal/config"
+	"backstop/internal/ledger"
 	"backstop/internal/projection"
 )
 
@@ -53,10 +54,20 @@ func (e *env) customer(cmd *cobra.Command, account, id string) error {
 			Events []string `json:"events"`
 		}{found, found.Events()})
 	}
-	return printAccount(e.Out, id, found)
+	var keys []ledger.Key
+	for _, key := range found.Events() {
+		keys = append(keys, ledger.Key(key))
+	}
+	entries := map[ledger.Key]ledger.Entry{}
+	if t.LedgerTable != "" {
+		if entries, err = ledger.New(dynamodb.NewFromConfig(t.AWS), t.LedgerTable, e.now).BatchGet(cmd.Context(), keys); err != nil {
+			return fmt.Errorf("read the customer's events: %w", err)
+		}
+	}
+	return printAccount(e.Out, id, found, keys, entries)
 }
 
-func printAccount(out io.Writer, id string, a billing.Account) error {
+func printAccount(out io.Writer, id string, a billing.Account, keys []ledger.Key, entries map[ledger.Key]ledger.Entry) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, heading(id, a.Customer))
 	if a.Entitlements != nil {
@@ -93,9 +104,15 @@ func printAccount(out io.Writer, id string, a billing.Account) error {
 	for _, s := range a.Sessions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Status, s.PaymentStatus, money(s.AmountTotal, s.Currency), unsure(s.Origin))
 	}
-	fmt.Fprintln(w, "\nFROM THESE EVENTS")
-	for _, key := range a.Events() {
-		fmt.Fprintln(w, key[strings.LastIndexByte(key, '#')+1:])
+	fmt.Fprintln(w, "\nFROM EVENT\tTYPE\tCREATED\t")
+	for _, key := range keys {
+		id := key[strings.LastIndexByte(string(key), '#')+1:]
+		entry, kept := entries[key]
+		if !kept {
+			fmt.Fprintf(w, "%s\t(forgotten)\t\t\n", id)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t\n", id, entry.Type, time.Unix(entry.CreatedS, 0).UTC().Format(time.DateTime))
 	}
 	return w.Flush()
 }
