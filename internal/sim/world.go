@@ -35,6 +35,7 @@ type Options struct {
 	Hooks      Hooks
 	Trace      bool // keep every call, for printing
 	Profile    func(*Profile)
+	Recorder   *awslocal.Recorder // counts the permissions used, by the name of the process: its kind, then a dash
 }
 
 // Profile lets a test shape a history.
@@ -93,7 +94,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		dead:      make(map[string]pointerMessage),
 		tokens:    make(map[string]bool),
 		seen:      make(map[string]bool),
-		outside:   outside{calls: make(map[ledger.Key]map[int]map[string]int)},
+		outside:   outside{calls: make(map[ledger.Key]map[string]int)},
 	}
 	w.report.Faults = make(map[string]int)
 	w.profile = profileOf(w.dice.about("profile"), o.Lifecycles)
@@ -111,7 +112,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 }
 
 func (w *world) build(ctx context.Context) error {
-	w.server = awslocal.New(awslocal.Options{Region: region, Account: account, BaseURL: endpoint, Observe: w.observe})
+	w.server = awslocal.New(awslocal.Options{Region: region, Account: account, BaseURL: endpoint, Observe: w.observe, Recorder: w.Recorder})
 	ids := 0
 	w.server.SQS = localsqs.New(localsqs.Options{
 		BaseURL: endpoint, Region: region, Account: account,
@@ -149,14 +150,14 @@ func (w *world) quiet() bool {
 	if lines > 0 || stats.Visible+stats.InFlight+stats.Delayed > 0 {
 		return false
 	}
-	counts, err := w.ledger.OpenCounts(w.life)
-	return err == nil && counts.Todo == 0
-}
-
-// outside is the dependency handlers call.
-type outside struct {
-	down  []window                              // when it is
-	calls map[ledger.Key]map[int]map[string]int // by event, run and idempotency key
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, wit := range w.events {
+		if wit.status != "" && !wit.status.Settled() {
+			return false
+		}
+	}
+	return true
 }
 
 // isDown reports whether a service of AWS is down.
@@ -166,6 +167,12 @@ func (w *world) isDown(service string) bool {
 }
 
 type window struct{ from, to time.Time }
+
+// outside is the dependency handlers call.
+type outside struct {
+	down  []window                      // when it is
+	calls map[ledger.Key]map[string]int // by event and idempotency key
+}
 
 func (o *outside) isDown(now time.Time) bool {
 	return slices.ContainsFunc(o.down, func(w window) bool { return !now.Before(w.from) && now.Before(w.to) })
