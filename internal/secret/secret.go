@@ -16,6 +16,8 @@
 //
 // One secret, or several separated by commas or white space, or a JSON array of strings, or a JSON object whose string
 // values count in the order they stand (what the console's key/value editor writes). Blanks are dropped, never used.
+// Where an object has a value that begins as Stripe's secrets do, those that do not are notes: the endpoint's address
+// beside its secret must not become a key that anybody can sign with.
 // The first one is the newest by convention.
 package secret
 
@@ -191,7 +193,27 @@ func Parse(text string) []string {
 	if err != nil || s.End() != nil {
 		return nil
 	}
+	if text[0] == '{' {
+		values = withoutNotes(values)
+	}
 	return clean(values)
+}
+
+// withoutNotes keeps the values that begin as Stripe's secrets do: signing secrets, secret and restricted keys. Where
+// none does, all are kept.
+func withoutNotes(values []string) []string {
+	var secrets []string
+	for _, value := range values {
+		for _, prefix := range []string{"whsec_", "sk_", "rk_"} {
+			if strings.HasPrefix(strings.TrimSpace(value), prefix) {
+				secrets = append(secrets, value)
+			}
+		}
+	}
+	if len(secrets) == 0 {
+		return values
+	}
+	return secrets
 }
 
 // clean trims values and drops blanks.
