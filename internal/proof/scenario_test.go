@@ -23,13 +23,14 @@ func TestTemplateCarriesThePipeline(t *testing.T) {
 	if len(template.Stages) != 2 {
 		t.Fatalf("stages are %v", template.Stages)
 	}
+	simulated := simulated(t)
 	for _, stage := range template.Stages {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
 			d := deploy(t, stage)
 			d.everything()
 			t.Run("EveryVariableIsUsed", func(t *testing.T) { everyVariableIsUsed(t, d) })
-			t.Run("EveryCallIsGrantedAndEveryGrantIsCalled", func(t *testing.T) { everyCallIsGranted(t, d) })
+			t.Run("EveryCallIsGrantedAndEveryGrantIsCalled", func(t *testing.T) { everyCallIsGranted(t, d, simulated) })
 			t.Run("LocalLambdaIsMadeAsTheTemplateSays", func(t *testing.T) { localLambdaIsMadeAsTheTemplateSays(t, d) })
 		})
 	}
