@@ -212,28 +212,25 @@ func (h *handlers) call(ctx context.Context, e handler.Event, _ *thing) ([]handl
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return h.w.called(ledger.Key(e.Key), e.Run, key)
+		return h.w.called(ledger.Key(e.Key), key)
 	})
 }
 
 // called is the other side of call.
-func (w *world) called(key ledger.Key, run int, idempotency string) error {
+func (w *world) called(key ledger.Key, idempotency string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.outside.isDown(time.Now()) && !w.calmed {
 		w.report.Faults[faultOutside]++
 		return &handler.StatusError{Status: http.StatusServiceUnavailable}
 	}
-	runs := w.outside.calls[key]
-	if runs == nil {
-		runs = make(map[int]map[string]int)
-		w.outside.calls[key] = runs
+	calls := w.outside.calls[key]
+	if calls == nil {
+		calls = make(map[string]int)
+		w.outside.calls[key] = calls
 	}
-	if runs[run] == nil {
-		runs[run] = make(map[string]int)
-	}
-	runs[run][idempotency]++
-	if w.profile.wire > 0 && !w.calmed && len(runs) == 1 && runs[run][idempotency] == 1 &&
+	calls[idempotency]++
+	if w.profile.wire > 0 && !w.calmed && len(calls) == 1 && calls[idempotency] == 1 &&
 		w.dice.about("outside reply", string(key)).chance(w.profile.wire) {
 		w.report.Faults[faultOutside]++
 		return &handler.StatusError{Status: http.StatusBadGateway}

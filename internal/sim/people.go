@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -25,7 +26,8 @@ func (l pagedLedger) Open(ctx context.Context, partition string, after ledger.Cu
 	return l.Store.Open(ctx, partition, after, min(limit, sweepPage))
 }
 
-func (w *world) swept(s reconcile.Swept, err error) {
+// swept checks what a sweep that began then has left.
+func (w *world) swept(began time.Time, s reconcile.Swept, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.report.Swept += s.Enqueued
@@ -35,7 +37,19 @@ func (w *world) swept(s reconcile.Swept, err error) {
 	if err != nil {
 		w.traceLocked("sweep", "", "fails: "+err.Error())
 	}
+	if err != nil || s.Paused || !s.Complete {
+		return
+	}
+	for _, e := range w.plan {
+		wit := w.events[e.key]
+		if wit.status == ledger.Recorded && wit.sweeps == 0 && began.Sub(wit.recordedAt) >= firstSweep && !w.hasPointer(wit) {
+			w.violate("unswept", e.id, fmt.Sprintf("recorded %s ago, not in the queue, and the sweep passed it by", began.Sub(wit.recordedAt).Round(time.Second)))
+		}
+	}
 }
+
+// firstSweep is the age at which an entry is swept for the first time.
+const firstSweep = 2 * time.Minute
 
 // act is what people do in the course of a history.
 func (w *world) act(ctx context.Context) {

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -134,8 +133,9 @@ var plants = []plant{
 		hooks: Hooks{ProcessLedger: func(_ Seam, l process.Ledger) process.Ledger { return &forgetful{l} }},
 	},
 	{
-		name: "no unclaim after a lost claim", promises: []string{"charged"}, within: 40000,
-		hooks: Hooks{ProcessLedger: func(_ Seam, l process.Ledger) process.Ledger { return &noUnclaim{l} }},
+		name: "no unclaim after a lost claim", promises: []string{"charged"}, within: 4000,
+		profile: func(p *Profile) { p.down, p.deaths, p.freezes, p.wire = true, 0, 0, 0.01 },
+		hooks:   Hooks{ProcessLedger: func(_ Seam, l process.Ledger) process.Ledger { return &noUnclaim{l} }},
 	},
 	{
 		name: "effects beside the step's mark", promises: []string{"doubled"}, within: 6000,
@@ -177,11 +177,11 @@ var plants = []plant{
 		}},
 	},
 	{
-		name: "sweep reading only the first page", promises: []string{"lost", "at rest"}, within: 40000,
+		name: "sweep reading only the first page", promises: []string{"unswept"}, within: 10000,
 		hooks: Hooks{SweepLedger: func(_ Seam, l reconcile.Ledger) reconcile.Ledger { return &firstPage{l} }},
 	},
 	{
-		name: "no sweep at all", promises: []string{"lost", "at rest"}, within: 20000,
+		name: "no sweep at all", promises: []string{"unswept"}, within: 2000,
 		hooks: Hooks{SweepLedger: func(_ Seam, l reconcile.Ledger) reconcile.Ledger { return &nothingOpen{l} }},
 	},
 	{
@@ -193,7 +193,7 @@ var plants = []plant{
 		hooks: Hooks{Handler: func(_ Seam, h handler.Handler) handler.Handler {
 			run := h.Run
 			h.Run = func(ctx context.Context, e handler.Event) ([]handler.Effect, error) {
-				e.Key += fmt.Sprint("#", time.Now().UnixNano())
+				e.Run = int(time.Now().UnixMilli())
 				return run(ctx, e)
 			}
 			return h

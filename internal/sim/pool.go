@@ -169,8 +169,9 @@ func (w *world) startSweeps(ctx context.Context) {
 				sweeper = w.sweeper(p)
 			}
 			p.invoke(nil, schema.ReconcilerTimeout, 0, func(ctx context.Context, _ []byte) ([]byte, error) {
+				began := time.Now()
 				swept, err := sweeper.Run(ctx)
-				w.swept(swept, err)
+				w.swept(began, swept, err)
 				return nil, err
 			})
 		}

@@ -25,10 +25,12 @@ type witness struct {
 	status     ledger.Status // empty: absent
 	generation int64
 	leaseMS    int64
-	holder     *proc // who claimed it last
-	lateClaim  bool  // that claim was applied when its caller had given up
-	lives      int   // how often it was recorded anew
-	again      int   // replays of it when it was done or skipped
+	holder     *proc     // who claimed it last
+	lateClaim  bool      // that claim was applied when its caller had given up
+	lives      int       // how often it was recorded anew
+	sweeps     int       // since recorded or replayed
+	recordedAt time.Time // or replayed
+	again      int       // replays of it when it was done or skipped
 	parkings   int
 	idle       int  // leases found run out under which no handler had started, since recorded or replayed
 	ran        bool // a handler started under the last claim
@@ -167,6 +169,7 @@ func (w *world) recorded(in wireRequest) {
 	}
 	wit.status, wit.generation, wit.leaseMS, wit.holder = ledger.Recorded, 0, 0, nil
 	wit.lives++
+	wit.recordedAt, wit.sweeps = time.Now(), 0
 	wit.firstSequence, wit.suspect, wit.owed, wit.idle = "", false, false, 0
 	if wit.recordedBy == nil {
 		wit.recordedBy = make(map[string]bool)
@@ -195,7 +198,8 @@ func (w *world) updated(p *proc, late bool, in wireRequest) {
 	charges := strings.Contains(adds, "#attempts")
 	status := ledger.Status(set["status"])
 	switch {
-	case status == "": // a sweep
+	case status == "":
+		wit.sweeps++
 	case status == ledger.Processing:
 		w.claimed(p, late, wit, set, charges)
 	case set["replay"] != "":
@@ -203,6 +207,7 @@ func (w *world) updated(p *proc, late bool, in wireRequest) {
 			wit.again++
 		}
 		wit.status, wit.owed, wit.firstSequence, wit.idle = status, false, "", 0
+		wit.recordedAt, wit.sweeps = time.Now(), 0
 	default:
 		w.left(p, wit, status, charges)
 	}
