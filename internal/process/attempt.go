@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"backstop/internal/event"
@@ -71,7 +72,7 @@ func (b *batch) attempt(l line, claim ledger.Claim) verdict {
 	}
 	a.event = a.view(envelope)
 	lost := a.leasesLost()
-	for _, h := range handlers {
+	for _, h := range inTurn(handlers, lost) {
 		step := a.steps[h.Name]
 		if step.Outcome != "" {
 			continue
@@ -81,11 +82,41 @@ func (b *batch) attempt(l line, claim ledger.Claim) verdict {
 				Error: "the process died or stalled at every attempt"})
 			continue
 		}
-		if a.step(h, lost); a.lost {
+		a.step(h, lost)
+		if lost > 0 && !a.lost {
+			a.mark(h.Name)
+		}
+		if a.lost {
 			return a.line.lost(b.backoff(l.message.ReceiveCount - 1))
 		}
 	}
 	return a.finish(handlers)
+}
+
+// inTurn is the order the handlers run in. It begins with another one after each attempt that ended with its process:
+// which of them ends it is not known, and those behind it are to have their turn, too.
+func inTurn(handlers []handler.Handler, lost int) []handler.Handler {
+	first := lost % len(handlers)
+	return slices.Concat(handlers[first:], handlers[:first])
+}
+
+// mark writes at once what a step came to that is done, instead of with the settling: the next handler may be what ends
+// the process, and must not take this one along. What cannot be written now is written then.
+func (a *attempt) mark(name string) {
+	step, noted := a.touched[name]
+	if !noted || step.Outcome != ledger.Done && step.Outcome != ledger.Skipped {
+		return
+	}
+	if !a.holds() {
+		a.lost = true
+		return
+	}
+	switch err := a.Ledger.Commit(a.write, a.claim, ledger.Commit{Handler: name, Step: step}); {
+	case err == nil:
+		delete(a.touched, name)
+	case isLost(err):
+		a.lost = true
+	}
 }
 
 // wanted leaves out handlers that a replay of one handler only did not ask for.

@@ -77,6 +77,38 @@ func TestHandlerOutOfBudgetParksTheEntryAfterTheOthersHadTheirTurn(t *testing.T)
 	})
 }
 
+func TestHandlerThatKillsItsProcessParksWithoutTheOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		counted := w.listen("invoice.paid", "counted", func(_ context.Context, e handler.Event) ([]handler.Effect, error) {
+			return []handler.Effect{w.tally(e.ID)}, nil
+		})
+		killer := w.listen("invoice.paid", "killer", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			time.Sleep(61 * time.Second) // deaf to its context: the process ends
+			return nil, nil
+		})
+		plain := w.listen("invoice.paid", "plain", fine)
+		skips := w.listen("invoice.paid", "skips", func(context.Context, handler.Event) ([]handler.Effect, error) {
+			return nil, handler.Skip("not ours")
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.drain(w.processor(), time.Hour)
+		time.Sleep(time.Minute) // for the last killer to come to its end
+		e := w.entry("evt_1")
+		if e.Status != ledger.Parked || e.Class != ledger.ClassLease || e.Steps["killer"].Outcome != ledger.Parked {
+			t.Errorf("it is %s of class %s, its killer %+v; want it parked for its leases", e.Status, e.Class, e.Steps["killer"])
+		}
+		for name, want := range map[string]ledger.Status{"counted": ledger.Done, "plain": ledger.Done, "skips": ledger.Skipped} {
+			if got := e.Steps[name].Outcome; got != want {
+				t.Errorf("step %s is %q, want %s", name, got, want)
+			}
+		}
+		if killer.of("evt_1") != 8 || counted.of("evt_1") != 1 || plain.of("evt_1") != 1 || skips.of("evt_1") != 1 || w.tallied("evt_1") != 1 {
+			t.Errorf("killer ran %d times, counted %d, plain %d, skips %d, tally %d; want 8, 1, 1, 1, 1",
+				killer.of("evt_1"), counted.of("evt_1"), plain.of("evt_1"), skips.of("evt_1"), w.tallied("evt_1"))
+		}
+	})
+}
+
 func TestReplayOfOneHandlerRunsThatOneOnly(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a := w.listen("invoice.paid", "a", fine)
