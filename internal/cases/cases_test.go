@@ -49,6 +49,11 @@ func TestCases(t *testing.T) {
 	}
 	results := runAll(t, files)
 	passed, failed, skipped := report(results)
+	for _, r := range results {
+		for _, note := range r.notes {
+			fmt.Println("not applicable in " + r.name() + ": " + note)
+		}
+	}
 	for _, line := range append(failed, skipped...) {
 		fmt.Println(line)
 	}
@@ -161,6 +166,10 @@ func (w *world) play(r *result) {
 		if d.status/100 == 4 {
 			r.reason = d.reason
 		}
+	}
+	slices.Sort(w.foreign)
+	for _, name := range slices.Compact(w.foreign) {
+		r.notes = append(r.notes, name+" is not kept")
 	}
 	problems, err := w.invariants()
 	failed(err)

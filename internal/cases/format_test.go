@@ -60,8 +60,6 @@ type step struct {
 	Records     []map[string]json.RawMessage
 	RemainingMS int64 `json:"remaining_ms"`
 	HandlerMS   int64 `json:"handler_ms"`
-	Of          string
-	Batch       string
 
 	Worker string
 	Event  string
@@ -72,14 +70,53 @@ type step struct {
 	From   string
 	Events []string
 
-	Since          int64
-	Pages          []json.RawMessage `json:"stripe_events_pages"`
-	EndpointStatus string            `json:"webhook_endpoint_status"`
+	Since int64
+	Pages []json.RawMessage `json:"stripe_events_pages"`
+
+	raw json.RawMessage
+}
+
+// UnmarshalJSON keeps the step as it was written: what one refers to may stand under any name.
+func (s *step) UnmarshalJSON(raw []byte) error {
+	type plain step
+	if err := json.Unmarshal(raw, (*plain)(s)); err != nil {
+		return err
+	}
+	s.raw = bytes.Clone(raw)
+	return nil
+}
+
+// texts are the texts of a step's own fields.
+func (s *step) texts() []string {
+	var fields map[string]any
+	_ = json.Unmarshal(s.raw, &fields) // it was read before
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if text, ok := fields[name].(string); ok && name != "op" && name != "as" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// headerValue is a header's values: one, or several in a list.
+type headerValue []string
+
+func (h *headerValue) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, (*[]string)(h)) == nil {
+		return nil
+	}
+	var one string
+	if err := json.Unmarshal(raw, &one); err != nil {
+		return err
+	}
+	*h = headerValue{one}
+	return nil
 }
 
 type request struct {
 	Method, Path, Transport string
-	Headers                 map[string]string
+	Headers                 map[string]headerValue
 	Body                    *body
 	GatewayEvent            json.RawMessage `json:"gateway_event"`
 	SignedBytes             *body           `json:"signed_bytes"`

@@ -70,36 +70,56 @@ func render(template string, body []byte, now, offset int64, secrets map[string]
 	return header, problem
 }
 
-// signed is the request's signature header at this clock, and whether it has one.
-func (w *world) signed(r *request, sent []byte) (string, bool, error) {
-	template, present := "", false
-	for name, value := range r.Headers {
-		if strings.EqualFold(name, "Stripe-Signature") {
-			template, present = value, true
+// signed are the values of the request's signature header at this clock, none if it has none.
+func (w *world) signed(r *request, sent []byte) ([]string, error) {
+	var headers []string
+	for name, values := range r.Headers {
+		if !strings.EqualFold(name, "Stripe-Signature") {
+			continue
+		}
+		for _, template := range values {
+			header, err := w.header(r, template, sent)
+			if err != nil {
+				return nil, err
+			}
+			headers = append(headers, header)
 		}
 	}
-	now := w.clock()
+	if r.Sign.Rendered != nil && len(headers) > 1 && w.comparable(r) && strings.Join(headers, ",") != *r.Sign.Rendered {
+		return nil, fmt.Errorf("the signer makes %q, the case says %q", headers, *r.Sign.Rendered)
+	}
+	return headers, nil
+}
+
+// comparable reports whether the finished header of the case is for this clock.
+func (w *world) comparable(r *request) bool {
 	at := r.Sign.At
 	if at == 0 {
 		at = w.variant.Now
 	}
+	return at == w.clock()
+}
+
+func (w *world) header(r *request, template string, sent []byte) (string, error) {
+	now := w.clock()
+	several := strings.Count(text(r.Headers), "{v1") > strings.Count(template, "{v1")
 	over := sent
 	if r.Sign.OverSHA256 != "" {
 		if over = w.signedOver[r.Sign.OverSHA256]; over == nil {
-			if r.Sign.Rendered != nil && at == now {
-				return *r.Sign.Rendered, present, nil
+			if r.Sign.Rendered != nil && w.comparable(r) {
+				return *r.Sign.Rendered, nil
 			}
-			return "", present, fmt.Errorf("the bytes the signature is over are nowhere in the case")
+			return "", fmt.Errorf("the bytes the signature is over are nowhere in the case")
 		}
 	}
 	header, err := render(template, over, now, r.Sign.TOffset, w.secrets())
 	if err != nil {
-		return "", present, err
+		return "", err
 	}
-	if r.Sign.Rendered != nil && at == now && !strings.Contains(template, "{v0:") && header != *r.Sign.Rendered {
-		return "", present, fmt.Errorf("the signer makes %q, the case says %q", header, *r.Sign.Rendered)
+	if r.Sign.Rendered != nil && !several && w.comparable(r) && !strings.Contains(template, "{v0:") && header != *r.Sign.Rendered {
+		return "", fmt.Errorf("the signer makes %q, the case says %q", header, *r.Sign.Rendered)
 	}
-	return header, present, nil
+	return header, nil
 }
 
 // published puts the endpoint's path into a text of the case.
@@ -113,7 +133,7 @@ func (w *world) httpRequest(r *request) (*http.Request, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	header, present, err := w.signed(r, sent)
+	headers, err := w.signed(r, sent)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,13 +146,13 @@ func (w *world) httpRequest(r *request) (*http.Request, []byte, error) {
 		path = "{endpoint}"
 	}
 	out := httptest.NewRequest(method, "https://hooks.example.test"+published(path), bytes.NewReader(sent))
-	for name, value := range r.Headers {
+	for name, values := range r.Headers {
 		if !strings.EqualFold(name, "Stripe-Signature") {
-			out.Header.Set(name, value)
+			out.Header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
-	if present {
-		out.Header.Set("Stripe-Signature", header)
+	if len(headers) > 0 {
+		out.Header["Stripe-Signature"] = headers
 	}
 	return out, sent, nil
 }
@@ -146,7 +166,7 @@ func (w *world) gatewayEvent(r *request) (payload, signedBytes []byte, err error
 			return nil, nil, err
 		}
 	}
-	header, _, err := w.signed(r, signedBytes)
+	headers, err := w.signed(r, signedBytes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,7 +178,7 @@ func (w *world) gatewayEvent(r *request) (payload, signedBytes []byte, err error
 	}
 	payload, err = json.Marshal(replaced(event, func(s string) string {
 		if s == "{signature}" {
-			return header
+			return strings.Join(headers, ",")
 		}
 		if len(s) < 200 {
 			return published(s)

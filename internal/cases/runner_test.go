@@ -164,7 +164,7 @@ func TestBrokenInvariantIsFound(t *testing.T) {
 			if _, err := w.record(json.RawMessage(strings.ReplaceAll(testEvent, "evt_1", "evt_2"))); err != nil {
 				return err
 			}
-			return w.park("stripe#-#evt_2")
+			return w.occupy("stripe#-#evt_2")
 		}},
 		"I2": {steps, func(w *world) error { return w.addEffect("stripe#-#evt_1") }},
 		"I3": {deliver("d1", "stranger", ""), func(w *world) error { return w.addEffect("stripe#-#evt_1") }},

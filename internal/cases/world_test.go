@@ -88,6 +88,7 @@ type world struct {
 	crashed     bool
 	serial      int
 	replays     int
+	foreign     []string // fields a case names that are not kept
 }
 
 // delivery is one answered request.
@@ -390,8 +391,8 @@ func (w *world) addEffect(key string) error {
 	return err
 }
 
-// park claims an entry for a year: nobody else gets at it.
-func (w *world) park(key ledger.Key) error {
+// occupy claims an entry for a year: nobody else gets at it.
+func (w *world) occupy(key ledger.Key) error {
 	_, err := w.ledger.Claim(w.ctx, ledger.Claiming{Key: key, Token: "harness", Until: time.Now().Add(365 * 24 * time.Hour)})
 	return err
 }
