@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -14,30 +15,44 @@ import (
 	"backstop/internal/stripefake"
 )
 
+// atOnce is how many events one request tells of: some megabytes.
+const atOnce = 500
+
 // tellStripe tells the fake Stripe what happened.
 func tellStripe(ctx context.Context, endpoint string, list []sender.Event) error {
-	const atOnce = 500
 	for chunk := range slices.Chunk(list, atOnce) {
 		bodies := make([]json.RawMessage, len(chunk))
 		for i, event := range chunk {
 			bodies[i] = event.Body
 		}
-		text, err := json.Marshal(bodies)
-		if err != nil {
-			return fmt.Errorf("tell the fake Stripe: %w", err)
+		if err := tell(ctx, endpoint+stripefake.RegisterPath, bodies); err != nil {
+			return err
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+stripefake.RegisterPath, bytes.NewReader(text))
-		if err != nil {
-			return fmt.Errorf("tell the fake Stripe: %w", err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return fmt.Errorf("tell the fake Stripe: %w", err)
-		}
-		_ = response.Body.Close() // only the status counts
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("tell the fake Stripe: it answered %d", response.StatusCode)
-		}
+	}
+	return nil
+}
+
+// tellDelivered tells it what has been acknowledged.
+func tellDelivered(ctx context.Context, endpoint string, acknowledged map[string]bool) error {
+	return tell(ctx, endpoint+stripefake.DeliveredPath, slices.Sorted(maps.Keys(acknowledged)))
+}
+
+func tell(ctx context.Context, url string, what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return fmt.Errorf("tell the fake Stripe: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("tell the fake Stripe: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("tell the fake Stripe: %w", err)
+	}
+	_ = response.Body.Close() // only the status counts
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("tell the fake Stripe: it answered %d", response.StatusCode)
 	}
 	return nil
 }

@@ -136,7 +136,8 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 	if o.story != "" && !o.shuffle {
 		o.workers = 1 // in the story's order
 	}
-	if toLocal && local != nil && local.StripeEndpoint != "" {
+	fake := toLocal && local != nil && local.StripeEndpoint != ""
+	if fake {
 		if err := tellStripe(ctx, local.StripeEndpoint, list); err != nil {
 			return err
 		}
@@ -158,6 +159,11 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 	_ = bar.Finish()
 	if err != nil {
 		return fmt.Errorf("send: %w", err)
+	}
+	if fake {
+		if err := tellDelivered(ctx, local.StripeEndpoint, report.Acknowledged); err != nil {
+			return err
+		}
 	}
 	summary := summarise(list, deliveries, report, seed)
 	summary.Dropped = happened - len(list)

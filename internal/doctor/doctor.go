@@ -215,7 +215,7 @@ func (x *examination) secrets() {
 	}
 	for name, taken := range x.Accepted {
 		if !taken {
-			x.find(Error, "receiver", "wait five minutes, then look at the receiver's log", "the receiver does not take the stored secret of %s", name)
+			x.find(Error, "receiver", "wait ten seconds and look again; then see the receiver's log", "the receiver does not take the stored secret of %s", name)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func Ours(list []stripeadmin.Endpoint, w stripeadmin.Wanted) []stripeadmin.Endpo
 
 // Apply creates the stage's endpoint, or brings it to what is wanted. Without do, nothing is changed.
 func (p *Provisioner) Apply(ctx context.Context, w stripeadmin.Wanted, do bool) (Outcome, error) {
-	var o Outcome
+	o := Outcome{Steps: []string{}}
 	list, err := p.Admin.List(ctx)
 	if err != nil {
 		return o, err
@@ -191,7 +191,7 @@ func (p *Provisioner) create(ctx context.Context, w stripeadmin.Wanted, replaces
 // Roll gives the stage's endpoint another signing secret, as far as it can be done now. It is repeated until the old
 // endpoint is gone; until then both deliver.
 func (p *Provisioner) Roll(ctx context.Context, w stripeadmin.Wanted, do bool) (Outcome, error) {
-	var o Outcome
+	o := Outcome{Steps: []string{}}
 	list, err := p.Admin.List(ctx)
 	if err != nil {
 		return o, err

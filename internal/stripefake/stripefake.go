@@ -23,6 +23,9 @@ import (
 // RegisterPath is where events are told to the fake: POST a JSON array of event bodies. It is not part of Stripe's API.
 const RegisterPath = "/fake/events"
 
+// DeliveredPath is where the fake is told which events have been delivered: POST a JSON array of event ids.
+const DeliveredPath = "/fake/delivered"
+
 // maxRegistered bounds one POST of events.
 const maxRegistered = 256 << 20
 
@@ -57,8 +60,26 @@ type Server struct {
 type happened struct {
 	id, kind string
 	created  int64
-	pending  int
+	pending  int             // endpoints it is still to be delivered to
+	told     int             // the same, as the body says
 	body     json.RawMessage // as the list shows it
+}
+
+// shown is the event as Stripe shows it: with what is still to be delivered, and otherwise as it came.
+func (h happened) shown() json.RawMessage {
+	if h.pending == h.told {
+		return h.body
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(h.body, &fields) != nil {
+		return h.body
+	}
+	fields["pending_webhooks"] = json.RawMessage(strconv.Itoa(h.pending))
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return h.body
+	}
+	return body
 }
 
 // object is the newest snapshot of an object.
@@ -74,6 +95,7 @@ func New(opts Options) *Server {
 	}
 	s := &Server{opts: opts, mux: http.NewServeMux(), accounts: map[string][]happened{}, objects: map[string]object{}, calls: map[string]int{}}
 	s.mux.HandleFunc("POST "+RegisterPath, s.register)
+	s.mux.HandleFunc("POST "+DeliveredPath, s.delivered)
 	s.mux.HandleFunc("GET /v1/events", s.listEvents)
 	s.mux.HandleFunc("GET /v1/events/{id}", s.getEvent)
 	s.mux.HandleFunc("GET /v1/webhook_endpoints", s.listEndpoints)
@@ -95,7 +117,7 @@ func New(opts Options) *Server {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", s.opts.Now().UTC().Format(http.TimeFormat))
-	if r.URL.Path != RegisterPath {
+	if r.URL.Path != RegisterPath && r.URL.Path != DeliveredPath {
 		s.mu.Lock()
 		s.numbers++
 		w.Header().Set("Request-Id", fmt.Sprintf("req_fake%d", s.numbers))
@@ -177,7 +199,7 @@ func (s *Server) add(body json.RawMessage) error {
 	if slices.ContainsFunc(list, func(h happened) bool { return h.id == envelope.ID }) {
 		return nil
 	}
-	s.accounts[envelope.Account] = append(list, happened{envelope.ID, envelope.Type, created, envelope.Pending, listed})
+	s.accounts[envelope.Account] = append(list, happened{envelope.ID, envelope.Type, created, envelope.Pending, envelope.Pending, listed})
 
 	var about struct {
 		ID string `json:"id"`
@@ -205,6 +227,37 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, map[string]any{"registered": len(bodies)})
+}
+
+// Delivered says that events have been delivered to every endpoint.
+func (s *Server) Delivered(ids ...string) {
+	done := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		done[id] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, list := range s.accounts {
+		for i := range list {
+			if done[list[i].id] {
+				list[i].pending = 0
+			}
+		}
+	}
+}
+
+func (s *Server) delivered(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRegistered))
+	var ids []string
+	if err == nil {
+		err = json.Unmarshal(body, &ids)
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "invalid_request_error", "", err.Error())
+		return
+	}
+	s.Delivered(ids...)
+	answer(w, map[string]any{"delivered": len(ids)})
 }
 
 // listEvents pages through an account's events, the newest first.
@@ -258,7 +311,7 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 			more = true
 			break
 		}
-		data = append(data, h.body)
+		data = append(data, h.shown())
 	}
 	answer(w, map[string]any{"object": "list", "url": "/v1/events", "has_more": more, "data": data})
 }
@@ -276,7 +329,7 @@ func (s *Server) getEvent(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	for _, h := range s.accounts[r.Header.Get("Stripe-Account")] {
 		if h.id == r.PathValue("id") {
-			answer(w, h.body)
+			answer(w, h.shown())
 			return
 		}
 	}
