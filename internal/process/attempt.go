@@ -22,6 +22,7 @@ type attempt struct {
 	touched map[string]ledger.Step // those of this attempt that no Commit has marked
 	charged bool
 	lost    bool // the lease is not ours any more: write nothing
+	late    bool // the time was over before every handler had its turn
 
 	// Of the step that failed last.
 	class ledger.Class
@@ -72,7 +73,7 @@ func (b *batch) attempt(l line, claim ledger.Claim) verdict {
 	}
 	a.event = a.view(envelope)
 	lost := a.leasesLost()
-	for _, h := range inTurn(handlers, lost) {
+	for _, h := range inTurn(handlers, claim.Generation) {
 		step := a.steps[h.Name]
 		if step.Outcome != "" {
 			continue
@@ -81,6 +82,10 @@ func (b *batch) attempt(l line, claim ledger.Claim) verdict {
 			a.set(h.Name, ledger.Step{Outcome: ledger.Parked, Attempts: step.Attempts + lost, Class: ledger.ClassLease,
 				Error: "the process died or stalled at every attempt"})
 			continue
+		}
+		if a.batch.handler.Err() != nil {
+			a.late = true // it would fail for the time that those before it took
+			break
 		}
 		a.step(h, lost)
 		if lost > 0 && !a.lost {
@@ -93,10 +98,10 @@ func (b *batch) attempt(l line, claim ledger.Claim) verdict {
 	return a.finish(handlers)
 }
 
-// inTurn is the order the handlers run in. It begins with another one after each attempt that ended with its process:
-// which of them ends it is not known, and those behind it are to have their turn, too.
-func inTurn(handlers []handler.Handler, lost int) []handler.Handler {
-	first := lost % len(handlers)
+// inTurn is the order the handlers run in: that of their registration, beginning with another one at each attempt. One
+// that ends its process, or takes all the time there is, must not keep those behind it from ever having their turn.
+func inTurn(handlers []handler.Handler, generation int64) []handler.Handler {
+	first := int(max(generation-1, 0) % int64(len(handlers)))
 	return slices.Concat(handlers[first:], handlers[:first])
 }
 
@@ -270,6 +275,9 @@ func (a *attempt) release() verdict {
 			}
 		}
 		r.WaitsOn, r.Class, r.Error = w.on, w.class, w.text
+	}
+	if a.late && r.Class == "" {
+		r.Class, r.Error = ledger.ClassRetry, "no time was left for all handlers"
 	}
 	delay := a.delay
 	switch {

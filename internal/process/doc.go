@@ -14,6 +14,10 @@
 //
 //	decode the pointer -> claim -> run each open step -> apply its effects -> settle, release or park
 //
+// The steps run in the order their handlers were registered, beginning with another one at each attempt, and none is
+// begun when the time of handlers is over; a suspect's are marked one by one. So a handler that ends its process or
+// takes all the time parks by itself, and those behind it have their turn.
+//
 // A crash before the claim leaves the message; after it, a lease that runs out and is charged. Effects that are facts
 // are written again by the next attempt, with the same result. Effects that are counted stand in one transaction
 // with their step's mark, so that the next attempt does not run the step. A crash after the settling leaves a message

@@ -109,6 +109,53 @@ func TestHandlerThatKillsItsProcessParksWithoutTheOthers(t *testing.T) {
 	})
 }
 
+func TestHandlerThatTakesAllTheTimeLeavesTheOthersTheirTurn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		slow := w.listen("invoice.paid", "slow", func(ctx context.Context, _ handler.Event) ([]handler.Effect, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		other := w.listen("invoice.paid", "other", func(ctx context.Context, e handler.Event) ([]handler.Effect, error) {
+			if ctx.Err() != nil {
+				return nil, errOrdinary // which would be charged
+			}
+			return []handler.Effect{w.tally(e.ID)}, nil
+		})
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		w.drain(w.processor(), 10*time.Minute)
+		w.wantStatus("evt_1", ledger.Recorded, 0)
+		e := w.entry("evt_1")
+		if e.Steps["other"].Outcome != ledger.Done || other.of("evt_1") != 1 || w.tallied("evt_1") != 1 {
+			t.Errorf("the other is %q after %d runs, want done after 1", e.Steps["other"].Outcome, other.of("evt_1"))
+		}
+		if slow.of("evt_1") < 3 || e.WaitsOn != "handler slow" {
+			t.Errorf("the slow one ran %d times and the entry waits on %q", slow.of("evt_1"), e.WaitsOn)
+		}
+	})
+}
+
+func TestHandlerForWhichNoTimeIsLeftRunsInTheNextAttempt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		slow := w.listen("invoice.paid", "slow", func(ctx context.Context, _ handler.Event) ([]handler.Effect, error) {
+			<-ctx.Done() // and is done all the same
+			return nil, nil
+		})
+		other := w.listen("invoice.paid", "other", fine)
+		w.accept("evt_1", "invoice.paid", "cus_1")
+		p := w.processor()
+		w.handle(p, w.receive())
+		w.wantStatus("evt_1", ledger.Recorded, 0)
+		if e := w.entry("evt_1"); other.of("evt_1") != 0 || e.Class != ledger.ClassRetry || e.LastError != "no time was left for all handlers" {
+			t.Errorf("the other ran %d times; class %q, error %q", other.of("evt_1"), e.Class, e.LastError)
+		}
+		w.drain(p, time.Hour)
+		w.wantStatus("evt_1", ledger.Done, 0)
+		if slow.of("evt_1") != 1 || other.of("evt_1") != 1 {
+			t.Errorf("slow ran %d times, the other %d; want 1 each", slow.of("evt_1"), other.of("evt_1"))
+		}
+	})
+}
+
 func TestReplayOfOneHandlerRunsThatOneOnly(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a := w.listen("invoice.paid", "a", fine)
