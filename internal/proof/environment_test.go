@@ -1,6 +1,10 @@
 package proof
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,4 +81,44 @@ func everyVariableIsUsed(t *testing.T, d *deployment) {
 	if checked < 15 {
 		t.Fatalf("only %d variables checked", checked)
 	}
+	names := configNames(t)
+	for _, variable := range names {
+		given := slices.ContainsFunc(template.FunctionNames, func(function string) bool {
+			_, given := d.given[function][variable]
+			return given
+		})
+		if _, absent := notGiven[variable]; given == absent {
+			t.Errorf("package config knows %s; given is %t, and the list of those not given says %t", variable, given, absent)
+		}
+	}
+	if len(names) < 15 {
+		t.Fatalf("package config knows only %v", names)
+	}
+}
+
+// notGiven are variables a function reads and a deployment does without, with the reason.
+var notGiven = map[string]string{
+	config.SigningSecrets: "laptops only: the cloud has them in Secrets Manager",
+	config.StripeKey:      "laptops only: the cloud has it in Secrets Manager",
+	config.StripeURL:      "tests only",
+	config.Journal:        "laptops only: it counts effects to prove exactly-once",
+	config.EventTypes:     "given by -c eventTypes=, else the catalog",
+	config.Accounts:       "given by -c accounts=",
+}
+
+// configNames are the values of the constants of package config that name variables.
+func configNames(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../config/config.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(literal.Value, `"BACKSTOP_`) {
+			names = append(names, strings.Trim(literal.Value, `"`))
+		}
+		return true
+	})
+	return names
 }
