@@ -81,9 +81,9 @@ func (w *world) check(ctx context.Context) {
 		entry, found := entries[e.key]
 		w.checkEvent(ctx, w.events[e.key], entry, found)
 	}
-	w.checkOrder(entries)
+	w.checkOrder()
 	w.checkRows(ctx, entries)
-	w.checkDead(entries)
+	w.checkDead(ctx, entries)
 }
 
 func (w *world) checkEvent(ctx context.Context, wit *witness, entry ledger.Entry, found bool) {
@@ -156,7 +156,7 @@ func (w *world) checkEffects(wit *witness, entry ledger.Entry, applied int) {
 }
 
 // checkOrder compares the order of each group's transactional effects with that of the first sequence numbers.
-func (w *world) checkOrder(entries map[ledger.Key]ledger.Entry) {
+func (w *world) checkOrder() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := make(map[string]*witness)
@@ -227,14 +227,29 @@ func (w *world) checkRows(ctx context.Context, entries map[ledger.Key]ledger.Ent
 	}
 }
 
-// checkDead compares the dead-letter queue with what is parked: each parked entry has its message there, and what is
-// there besides is a ghost, which the reconciler tidies.
-func (w *world) checkDead(entries map[ledger.Key]ledger.Entry) {
+// checkDead tidies the dead-letter queue and compares what it holds with what is parked.
+func (w *world) checkDead(ctx context.Context, entries map[ledger.Key]ledger.Entry) {
+	w.wait(3 * time.Minute) // what a tidying that died had taken shows again
+	tidier := w.tidier(w.sqs, w.ledger)
+	for {
+		tidied, err := tidier.Run(ctx, false)
+		if err != nil {
+			w.breach("sim", "", err.Error())
+			return
+		}
+		if tidied.Deleted == 0 {
+			break
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for _, m := range w.dead {
+		if e := entries[m.key]; e.Status != ledger.Parked || e.Generation != m.generation {
+			w.violate("tidy", e.EventID, "the dead-letter queue holds it, and it is "+string(e.Status))
+		}
+	}
 	for _, e := range w.plan {
-		wit := w.events[e.key]
-		if entries[e.key].Status == ledger.Parked && !w.isDead(wit) {
+		if entries[e.key].Status == ledger.Parked && !w.isDead(w.events[e.key]) {
 			w.violate("unheard of", e.id, "it is parked, and nothing in the dead-letter queue says so")
 		}
 	}

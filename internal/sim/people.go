@@ -37,7 +37,7 @@ func (w *world) swept(began time.Time, s reconcile.Swept, err error) {
 	if err != nil {
 		w.traceLocked("sweep", "", "fails: "+err.Error())
 	}
-	if err != nil || s.Paused || !s.Complete {
+	if err != nil || !s.Whole {
 		return
 	}
 	for _, e := range w.plan {
@@ -144,10 +144,18 @@ func (w *world) purge(ctx context.Context) error {
 func (w *world) redrive(ctx context.Context) error {
 	w.note("people", "", "redrive the dead-letter queue")
 	w.mu.Lock()
+	taken := make(map[string]bool) // groups a tidying looks at, which do not move
 	for _, m := range w.dead {
-		w.events[m.key].moved = true
+		if m.hidden.After(time.Now()) {
+			taken[w.events[m.key].group] = true
+		}
 	}
-	clear(w.dead)
+	for id, m := range w.dead {
+		if wit := w.events[m.key]; !taken[wit.group] {
+			wit.moved = true
+			delete(w.dead, id)
+		}
+	}
 	w.mu.Unlock()
 	_, err := w.sqs.StartMessageMoveTask(ctx, &sqs.StartMessageMoveTaskInput{
 		SourceArn: &w.names.DeadLetterARN, DestinationArn: &w.names.QueueARN,

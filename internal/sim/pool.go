@@ -5,8 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"backstop/internal/awslocal/lambda"
+	"backstop/internal/deadletter"
 	"backstop/internal/handler"
+	"backstop/internal/ledger"
 	"backstop/internal/process"
 	"backstop/internal/reconcile"
 	"backstop/internal/schema"
@@ -154,7 +158,7 @@ func (s *slot) start() error {
 func (w *world) startSweeps(ctx context.Context) {
 	w.running.Go(func() {
 		var p *proc
-		var sweeper *reconcile.Sweeper
+		var whole *reconcile.Reconciler
 		for n := 1; ; n++ {
 			select {
 			case <-time.After(time.Until(w.start.Add(time.Since(w.start).Truncate(time.Minute) + time.Minute).Add(theReconciler * slice))):
@@ -166,11 +170,14 @@ func (w *world) startSweeps(ctx context.Context) {
 			}
 			if p == nil || !p.isAlive() {
 				p = w.newProcess(reconcilerKind, theReconciler, n)
-				sweeper = w.sweeper(p)
+				whole = w.reconciler(p)
 			}
 			p.invoke(nil, schema.ReconcilerTimeout, 0, func(ctx context.Context, _ []byte) ([]byte, error) {
+				if n%wholeRun == 0 {
+					return whole.Invoke(ctx, []byte(`{"task":"sweep"}`))
+				}
 				began := time.Now()
-				swept, err := sweeper.Run(ctx)
+				swept, err := whole.Sweeper.Run(ctx)
 				w.swept(began, swept, err)
 				return nil, err
 			})
@@ -181,7 +188,11 @@ func (w *world) startSweeps(ctx context.Context) {
 // sweepPage is how many entries a page of the sweep has here, so that a few dozen are several pages.
 const sweepPage = 3
 
-func (w *world) sweeper(p *proc) *reconcile.Sweeper {
+// wholeRun is every how many sweeps the figures are counted and the dead-letter queue is tidied, too: both are many
+// calls, and change nothing for events.
+const wholeRun = 5
+
+func (w *world) reconciler(p *proc) *reconcile.Reconciler {
 	var store reconcile.Ledger = pagedLedger{p.ledger}
 	if hook := w.Hooks.SweepLedger; hook != nil {
 		store = hook(w.seam(p), store)
@@ -190,5 +201,14 @@ func (w *world) sweeper(p *proc) *reconcile.Sweeper {
 	if hook := w.Hooks.SweepControl; hook != nil {
 		values = hook(w.seam(p), values)
 	}
-	return &reconcile.Sweeper{Ledger: store, Queue: p.queue, Control: values, Now: time.Now}
+	return &reconcile.Reconciler{
+		Sweeper: &reconcile.Sweeper{Ledger: store, Queue: p.queue, Control: values, Now: time.Now},
+		Counter: p.ledger,
+		Tidier:  w.tidier(p.sqs, p.ledger),
+		Log:     p.log,
+	}
+}
+
+func (w *world) tidier(client *sqs.Client, store *ledger.Store) *reconcile.Tidier {
+	return &reconcile.Tidier{Queue: deadletter.New(client, w.names.DeadLetterURL), Ledger: store, Now: time.Now}
 }

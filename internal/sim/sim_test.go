@@ -4,6 +4,7 @@ import (
 	"flag"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -103,4 +104,39 @@ func one(t *testing.T) {
 		t.Log("\n" + report.History(id))
 	}
 	t.Logf("seed %d: %s", *seed, report.String())
+}
+
+// TestSameSeedIsTheSameHistory plays histories twice, on one processor and on several, and compares every call and
+// every line.
+func TestSameSeedIsTheSameHistory(t *testing.T) {
+	several := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(several)
+	for s := uint64(1000); s < 1012; s++ {
+		runtime.GOMAXPROCS(1)
+		first := play(t, Options{Seed: s, Trace: true}).History("")
+		runtime.GOMAXPROCS(max(several, 4))
+		second := play(t, Options{Seed: s, Trace: true}).History("")
+		if len(first) < 10_000 {
+			t.Errorf("seed %d: a history of %d bytes is none", s, len(first))
+		}
+		if first != second {
+			t.Errorf("seed %d is two histories, which part at:\n%s", s, parting(first, second))
+		}
+	}
+}
+
+// parting is where two texts begin to differ.
+func parting(a, b string) string {
+	before := ""
+	for {
+		lineA, restA, _ := strings.Cut(a, "\n")
+		lineB, restB, _ := strings.Cut(b, "\n")
+		if lineA != lineB {
+			return before + "\n< " + lineA + "\n> " + lineB
+		}
+		if restA == "" && restB == "" {
+			return ""
+		}
+		before, a, b = lineA, restA, restB
+	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -27,9 +28,13 @@ func (w *world) note(who, about, text string) {
 
 func (w *world) traceLocked(who, about, text string) {
 	if w.Trace {
-		w.trace = append(w.trace, traceLine{time.Since(w.start), who, about, text})
+		w.trace = append(w.trace, traceLine{time.Since(w.start), who, about, accidental.ReplaceAllString(text, "")})
 	}
 }
+
+// accidental is what of a log line differs between two runs of one history, or is of no use in it: ids AWS gives its
+// answers, stacks, and how a line becomes metrics.
+var accidental = regexp.MustCompile(`RequestID: \w*,? ?|,"stack":"(\\.|[^"\\])*"|,"stage":"sim".*`)
 
 // call notes a call of a process and what goes wrong with it.
 func (w *world) call(p *proc, c *awslocal.Call, subject, fault string) {
