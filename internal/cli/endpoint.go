@@ -153,15 +153,20 @@ func clean(ctx context.Context, t *target, since time.Time) (string, error) {
 	if err := readControl(ctx, t, reconcile.LastAudit, &last); err != nil {
 		return "", err
 	}
+	return vouches(last, since), nil
+}
+
+// vouches says why an audit does not vouch for everything since a time; empty: it does.
+func vouches(last *reconcile.Audited, since time.Time) string {
 	switch {
 	case last == nil:
-		return "no audit has run yet", nil
+		return "no audit has run yet"
 	case last.ToS <= since.Unix():
-		return fmt.Sprintf("the last audit came up to %s; wait for one that comes past %s, 15 minutes later", clock(last.ToS*1000), clock(since.UnixMilli())), nil
+		return fmt.Sprintf("the last audit came up to %s; wait for one that comes past %s, 15 minutes later", clock(last.ToS*1000), clock(since.UnixMilli()))
 	case !last.Complete || last.Missing > 0 || last.Unhealed > 0:
-		return fmt.Sprintf("the last audit was not clean: %d missing, %d unhealed, complete: %t", last.Missing, last.Unhealed, last.Complete), nil
+		return fmt.Sprintf("the last audit was not clean: %d missing, %d unhealed, complete: %t", last.Missing, last.Unhealed, last.Complete)
 	}
-	return "", nil
+	return ""
 }
 
 func (e *env) sleep(ctx context.Context, d time.Duration) error {
