@@ -63,8 +63,8 @@ func lateAlarms(s Settings, p parts) []alarm {
 		name:  "oldest-open-event-over-objective",
 		means: "The oldest recorded event is not settled within the objective, or the sweep that measures it does not run.",
 		do:    "Check that the mapping is not paused (`backstop status`), then which dependency is down.",
-		calm: fmt.Sprintf("One event that fails is parked within %s, before this; one that kills its process takes up to %s and "+
-			"rings once.", words(s.failingWithin()), words(killingWithin())),
+		calm: fmt.Sprintf("One event that fails each attempt is parked within %s, one that kills its process within %s: before this.",
+			words(s.failingWithin()), words(s.killingWithin())),
 		// Five minutes in a row, since runs of a schedule drift over the minute. Missing counts: no sweep, no healing.
 		metric:    p.own(telemetry.OldestTodoS, maximum, time.Minute, unlabelled),
 		threshold: objective, periods: 5, datapoint: 5,
@@ -204,10 +204,10 @@ func processorAlarms(s Settings, p parts) []alarm {
 		name:  "processor-crashes",
 		means: "The processor dies or runs out of time. (An event that only fails is not an error of the function.)",
 		do:    "Read the last line of the process in its log; suspects are run alone, so the killer is named there.",
-		calm: fmt.Sprintf("Three in five minutes, twice in fifteen: an event that kills its process comes back after the visibility "+
-			"time-out of %s, so one such event makes two at most.", words(schema.VisibilityTimeout)),
+		calm: fmt.Sprintf("Five in five minutes, twice in fifteen: an event that kills its process does so %d times within %s and is "+
+			"parked, so one such event is not enough.", attempts, words(s.killingWithin())),
 		metric:    p.lambda(f, "Errors", sum, fiveMinutes, unlabelled),
-		threshold: 3, periods: 3, datapoint: 2,
+		threshold: 5, periods: 3, datapoint: 2,
 		missing: missingIsFine,
 		stops:   true,
 	}, {
@@ -222,7 +222,7 @@ func processorAlarms(s Settings, p parts) []alarm {
 		name:      "processor-near-its-time-out",
 		means:     "Batches take four fifths of the processor's time-out: a dependency is slow, or a handler does too much.",
 		do:        "See which type is slow in the dashboard's fourth row.",
-		calm:      fmt.Sprintf("Thirty minutes in a row: one event that hangs is parked within %s.", words(killingWithin())),
+		calm:      fmt.Sprintf("Thirty minutes in a row: one event that hangs is parked within %s.", words(s.killingWithin())),
 		metric:    p.lambda(f, "Duration", maximum, fiveMinutes, unlabelled),
 		threshold: float64(schema.ProcessorTimeout.Milliseconds()) * 0.8, periods: 6, datapoint: 6,
 		missing: missingIsFine,

@@ -140,9 +140,15 @@ const (
 // failingWithin is how long an event may be open that fails each attempt as late as it can.
 func (s Settings) failingWithin() time.Duration { return attempts*s.Processor.Timeout + totalWaits }
 
-// killingWithin is how long an event may be open that kills its process each time: nobody shortens the visibility
-// time-out for it.
-func killingWithin() time.Duration { return attempts * schema.VisibilityTimeout }
+// hiddenBeyond is how much longer than its function a batch stays hidden when the process dies: the processor hides it
+// until a second after its leases end, which is five seconds after the function's deadline (package process; a test
+// of infra/template compares).
+const hiddenBeyond = 6 * time.Second
+
+// killingWithin is how long an event may be open that kills its process each time.
+func (s Settings) killingWithin() time.Duration {
+	return attempts * (s.Processor.Timeout + hiddenBeyond)
+}
 
 // Validate checks each number against what AWS takes and against the numbers it depends on. The error names all that
 // are wrong.
@@ -175,8 +181,8 @@ func (s Settings) Validate() error {
 	check(s.Receiver.Reserved == 0 || 10*s.Receiver.Reserved >= 3*s.Rate,
 		"receiver: %d reserved do not carry %d requests a second at 0.3 s", s.Receiver.Reserved, s.Rate)
 	check(retention(s.LogDays) != "", "log retention %d days: CloudWatch Logs does not take it", s.LogDays)
-	check(s.Objective >= s.failingWithin(),
-		"objective %s: one bad event uses up its attempts in %s and would ring", s.Objective, s.failingWithin())
+	check(s.Objective >= max(s.failingWithin(), s.killingWithin()),
+		"objective %s: one bad event uses up its attempts in %s and would ring", s.Objective, max(s.failingWithin(), s.killingWithin()))
 	check(s.Objective <= 24*time.Hour, "objective %s: an outage parks after 24 hours", s.Objective)
 	check(s.AckP99 > 0 && s.AckP99 < s.Receiver.Timeout, "acknowledgement p99 %s: want less than the time-out %s",
 		s.AckP99, s.Receiver.Timeout)

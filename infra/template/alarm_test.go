@@ -192,6 +192,22 @@ func TestNoAlarmFlapsOnOneBadRequest(t *testing.T) {
 	})
 }
 
+func TestOneEventThatKillsItsProcessDoesNotRingTheAlarmOnCrashes(t *testing.T) {
+	eachStage(t, func(t *testing.T, stage string, stack template.Template) {
+		for _, alarm := range must(stack.Alarms())(t) {
+			if alarm.Name != "Backstop-"+stage+"-processor-crashes" {
+				continue
+			}
+			// It kills eight times, its budget, and may do so across two periods.
+			if least := alarm.Threshold * float64(alarm.Datapoints); alarm.Datapoints != 2 || least <= 8 {
+				t.Errorf("%v crashes in %d of %d periods ring it", least, alarm.Datapoints, alarm.Periods)
+			}
+			return
+		}
+		t.Error("there is no such alarm")
+	})
+}
+
 func TestDeadLetterAlarmRingsWithinAMinute(t *testing.T) {
 	eachStage(t, func(t *testing.T, stage string, stack template.Template) {
 		for _, alarm := range must(stack.Alarms())(t) {

@@ -39,6 +39,17 @@ func TestLeaseOutlivesTheFunctionAndEndsBeforeTheMessageIsSeenAgain(t *testing.T
 	})
 }
 
+// The arithmetic of the alarm on crashes: infra/pipeline counts with six seconds beyond the time-out.
+func TestBatchOfAKilledProcessIsSeenAgainSixSecondsAfterItsTimeOut(t *testing.T) {
+	t.Parallel()
+	if got := process.DefaultTiming().Lease + time.Second; got != 6*time.Second {
+		t.Errorf("the processor hides a batch for %s beyond its deadline: change hiddenBeyond in infra/pipeline/stage.go", got)
+	}
+	if process.Budget != 8 {
+		t.Errorf("the budget is %d attempts: change attempts in infra/pipeline/stage.go", process.Budget)
+	}
+}
+
 func TestReceiverAnswersBeforeTheGatewayGivesUp(t *testing.T) {
 	eachStage(t, func(t *testing.T, _ string, stack template.Template) {
 		if got := must(stack.Function(template.Receiver))(t).Timeout; got == 0 || got > 29*time.Second {
