@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -60,7 +61,16 @@ func readDevTarget() (*devTarget, error) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, fmt.Errorf("read %s: %w (remove it and start `backstop dev` again)", devFile, err)
 	}
+	if !running(d.PID) {
+		return nil, nil // it was killed before it could forget itself
+	}
 	return &d, nil
+}
+
+// running reports whether a process with this id is alive: signal 0 only asks.
+func running(pid int) bool {
+	process, err := os.FindProcess(pid)
+	return err == nil && !errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // target is the deployment a command talks to.
