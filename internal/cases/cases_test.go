@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,9 @@ func TestCases(t *testing.T) {
 	dir := os.Getenv(Dir)
 	if dir == "" {
 		dir = "testdata"
+	}
+	if _, err := os.Stat(dir); err != nil && !filepath.IsAbs(dir) {
+		dir = filepath.Join("..", "..", dir) // as seen from where make was called
 	}
 	files, err := load(dir)
 	if err != nil {
