@@ -81,6 +81,7 @@ func (w *world) check(ctx context.Context) {
 		entry, found := entries[e.key]
 		w.checkEvent(ctx, w.events[e.key], entry, found)
 	}
+	w.measure(entries)
 	w.checkOrder()
 	w.checkRows(ctx, entries)
 	w.checkDead(ctx, entries)
@@ -132,6 +133,25 @@ func (w *world) checkEvent(ctx context.Context, wit *witness, entry ledger.Entry
 		w.violate("outcome", wit.id, fmt.Sprintf("it is %s, and %s", entry.Status, wit.conduct))
 	}
 	w.checkEffects(wit, entry, int(applied))
+}
+
+// measure hands the figures of all events to who asked for them.
+func (w *world) measure(entries map[ledger.Key]ledger.Entry) {
+	if w.Options.figures == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]figures, len(w.plan))
+	for i, e := range w.plan {
+		wit := w.events[e.key]
+		all[i] = figures{planned: e, enqueued: wit.enqueuedAt.Sub(w.start), settled: wit.settledAt.Sub(w.start),
+			status: wit.status, charged: entries[e.key].Attempts}
+		for _, n := range wit.runs {
+			all[i].runs = max(all[i].runs, n)
+		}
+	}
+	w.Options.figures(all)
 }
 
 // budget is how many attempts an event has.

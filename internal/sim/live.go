@@ -128,8 +128,8 @@ func (w *world) attempted(p *proc, group, outcome string, took, again time.Durat
 		g.ready = now.Add(again)
 		return
 	}
-	for _, wit := range w.events {
-		if wit.group == group && (wit.status == ledger.Recorded || wit.status == ledger.Processing) && w.hasPointer(wit) {
+	for _, wit := range g.events {
+		if (wit.status == ledger.Recorded || wit.status == ledger.Processing) && w.hasPointer(wit) {
 			g.ready = now
 			return
 		}

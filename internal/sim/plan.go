@@ -95,11 +95,15 @@ type profile struct {
 	bad                   float64       // share of events whose conduct is not to work
 	visibility            time.Duration // of the queue, when somebody set it wrong; 0: as it should be
 	purge, people, pause  bool
-	outages               bool // of what handlers call
-	down                  bool // a service of AWS is, for a while
-	expiry                bool // then 36 days pass
-	swept                 bool // in which DynamoDB deleted what had expired
+	outages               bool     // of what handlers call
+	outage                interval // when; zero: by the seed
+	down                  bool     // a service of AWS is, for a while
+	expiry                bool     // then 36 days pass
+	swept                 bool     // in which DynamoDB deleted what had expired
 }
+
+// interval is a time since the history's start.
+type interval struct{ from, to time.Duration }
 
 func profileOf(d dice, lifecycles int) profile {
 	p := profile{

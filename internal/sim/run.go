@@ -90,6 +90,9 @@ func (w *world) play(ctx context.Context) error {
 		d := w.dice.about("outage")
 		from := w.start.Add(d.about("from").between(0, w.profile.span))
 		w.outside.down = []window{{from, from.Add(d.about("for").between(time.Minute, 15*time.Minute))}}
+		if o := w.profile.outage; o.to > 0 {
+			w.outside.down = []window{{w.start.Add(o.from), w.start.Add(o.to)}}
+		}
 	}
 	if w.profile.down {
 		d := w.dice.about("service")

@@ -16,6 +16,7 @@ import (
 var (
 	seed       = flag.Uint64("sim.seed", 0, "play the histories of this seed; 0: the default ones")
 	event      = flag.String("sim.event", "", "of a single history print this event; empty: the one with a broken promise, all: all")
+	full       = flag.Bool("sim.full", false, "play the scenarios in their full size")
 	lifecycles = flag.Int("sim.lifecycles", 0, "play so many lifecycles; 0: what fits a minute")
 )
 
@@ -47,9 +48,13 @@ func TestHistories(t *testing.T) {
 		one(t)
 		return
 	}
-	want := 4000
-	if *lifecycles > 0 {
-		want = *lifecycles
+	want := *lifecycles
+	switch {
+	case want > 0:
+	case raced:
+		want = 1000
+	default:
+		want = 4000
 	}
 	began := time.Now()
 	var (

@@ -28,6 +28,8 @@ type witness struct {
 	holder     *proc     // who claimed it last
 	lateClaim  bool      // that claim was applied when its caller had given up
 	lives      int       // how often it was recorded anew
+	enqueuedAt time.Time // first
+	settledAt  time.Time // last
 	sweeps     int       // since recorded or replayed
 	recordedAt time.Time // or replayed
 	again      int       // replays of it when it was done or skipped
@@ -59,8 +61,9 @@ type pointerMessage struct {
 
 // groupState is what is under way in one group.
 type groupState struct {
-	live  map[*proc]liveHandler
-	ready time.Time // since when its head could be claimed; zero: it need not be
+	events []*witness
+	live   map[*proc]liveHandler
+	ready  time.Time // since when its head could be claimed; zero: it need not be
 }
 
 type liveHandler struct {
@@ -251,7 +254,7 @@ func (w *world) left(p *proc, wit *witness, status ledger.Status, charges bool) 
 		wit.owed = false
 	}
 	if status.Settled() {
-		wit.suspect = false
+		wit.suspect, wit.settledAt = false, time.Now()
 	}
 	wit.status = status
 	if status == ledger.Parked {
@@ -365,6 +368,9 @@ func (w *world) sent(messages map[string]pointerMessage, main bool, id, sequence
 	}
 	if main {
 		wit.lost = false
+		if wit.enqueuedAt.IsZero() {
+			wit.enqueuedAt = time.Now()
+		}
 		if wit.firstSequence == "" {
 			wit.firstSequence = sequence
 		}

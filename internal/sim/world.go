@@ -35,7 +35,18 @@ type Options struct {
 	Hooks      Hooks
 	Trace      bool // keep every call, for printing
 	Profile    func(*Profile)
+	shape      func([]*planned)   // changes the events before the history begins
+	figures    func([]figures)    // hears what became of them
 	Recorder   *awslocal.Recorder // counts the permissions used, by the name of the process: its kind, then a dash
+}
+
+// figures are what a scenario measures of one event.
+type figures struct {
+	*planned
+	enqueued, settled time.Duration // since the start
+	status            ledger.Status
+	runs              int // of its last handler
+	charged           int
 }
 
 // Profile lets a test shape a history.
@@ -102,8 +113,14 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		o.Profile(&w.profile)
 	}
 	w.plan = w.profile.plan(w.dice.about("plan"), w.start)
+	if o.shape != nil {
+		o.shape(w.plan)
+	}
 	for _, e := range w.plan {
-		w.events[e.key] = &witness{planned: e}
+		wit := &witness{planned: e}
+		w.events[e.key] = wit
+		g := w.group(e.group)
+		g.events = append(g.events, wit)
 	}
 	if err := w.build(ctx); err != nil {
 		return nil, fmt.Errorf("build the local AWS: %w", err)
