@@ -77,8 +77,9 @@ func addOutputs(stack awscdk.Stack, p parts, k secrets, a alarms, d dashboard) {
 		// From standard input: what is typed on a command line stays in the shell's history.
 		return text("aws secretsmanager put-secret-value --secret-id " + *arn + " --secret-string file:///dev/stdin")
 	}
-	output("WebhookURL", "1. Create the endpoint at Stripe with this URL (or: backstop endpoint apply)", p.api.url)
-	output("PutSigningSecret", "2. Run this, paste the endpoint's whsec_..., end with Ctrl-D", put(k.signing.Ref()))
+	output("WebhookURL", "1. Run: backstop endpoint apply --url THIS --stage STAGE --yes. It creates the endpoint at Stripe and puts its "+
+		"signing secret; by hand, create it in Stripe's dashboard and do 2", p.api.url)
+	output("PutSigningSecret", "2. Only by hand: run this, paste the endpoint's whsec_..., end with Ctrl-D", put(k.signing.Ref()))
 	output("PutStripeKey", "3. Run this, paste a restricted key (rk_...) that may read, end with Ctrl-D", put(k.stripeKey.Ref()))
 	output("DashboardURL", "4. Watch the first event", d.url)
 	if p.api.target != nil {

@@ -182,13 +182,18 @@ func fixed(s Stage) []Line {
 // Lower says what would make the bill smaller, with what each would save and cost.
 func Lower(w Workload) []Saving {
 	short := w.Events * (retentionDays - 7) / daysAMonth * (EntrySize(w.BodyBytes) + itemOverhead) / gibibyte * (tableStorage + recovery)
-	return []Saving{
+	ways := []Saving{
 		{"subscribe the endpoint to the types you handle only", 0, "each type not needed saves all of its events"},
 		{"a Lambda function URL in the place of the HTTP API", w.Events * apiRequest, "no throttling by rate, no access log, no domain of your own"},
 		{"provisioned capacity with autoscaling for a steady load", 0.5 * Sum(writes(w)), "about half of the write units' price; a burst above it is throttled and Stripe comes again"},
 		{"entries kept for 7 days", short, "no duplicate is known, and no resend replayed, after that; Stripe lists 30 days"},
 		{"no projection of types nobody asks about", w.Events * w.Rows * (RowWrites + w.NewRows*NewRowWrites) * writeUnit, "their rows"},
 	}
+	if w.Once > 0 {
+		ways = append(ways, Saving{"rows written as projections, not in transactions", w.Events * w.Once * (OnceWrites - RowWrites) * writeUnit,
+			"only where the row's version makes it idempotent: never a counter or a balance"})
+	}
+	return ways
 }
 
 // Saving is one way to a smaller bill.

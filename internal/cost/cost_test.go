@@ -88,6 +88,10 @@ func TestTransactionalRowsAreLines(t *testing.T) {
 	if got := dollars(t, Of(w, prod(t)).Variable, "transactional rows"); !near(got, 2.50) {
 		t.Errorf("they cost $%.2f, want $2.50", got)
 	}
+	ways := Lower(w)
+	if last := ways[len(ways)-1]; !strings.Contains(last.What, "transactions") || !near(last.Dollars, 1.875) {
+		t.Errorf("what they could save is not said: %+v", last)
+	}
 }
 
 func TestFixedCostNeedsNoEvents(t *testing.T) {
