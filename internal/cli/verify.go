@@ -42,12 +42,12 @@ func newVerify(e *env) *cobra.Command {
 ` + list.String() + `
 Run it once after the first deployment, before customers depend on it. Without --yes it makes the
 checks that change nothing, and says what the others would do.`,
-		Example: "  backstop verify --stage prod --endpoint https://.../webhooks/stripe\n  backstop verify --stage prod --endpoint https://.../webhooks/stripe --yes",
+		Example: "  backstop verify --stage prod --url https://.../webhooks/stripe\n  backstop verify --stage prod --url https://.../webhooks/stripe --yes",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return e.verify(cmd, o) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.endpoint, "endpoint", "", "URL of the webhook: the stack's output WebhookURL (default: the local stack's)")
+	flags.StringVar(&o.endpoint, "url", "", "URL of the webhook: the stack's output WebhookURL (default: the local stack's)")
 	flags.StringSliceVar(&o.only, "only", nil, "make these checks only")
 	flags.BoolVar(&o.yes, "yes", false, "make the checks that change something, too")
 	return cmd

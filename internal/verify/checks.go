@@ -67,7 +67,7 @@ func (d *Deployment) deliver(ctx context.Context, e made) (time.Duration, error)
 	return d.Now().Sub(began), nil
 }
 
-var noEndpoint = Finding{Verdict: NotChecked, Means: "no endpoint is known: name it with --endpoint (the stack's output WebhookURL)"}
+var noEndpoint = Finding{Verdict: NotChecked, Means: "no endpoint is known: name it with --url (the stack's output WebhookURL)"}
 
 func (d *Deployment) latency(ctx context.Context) (Finding, error) {
 	if d.Endpoint == nil {
