@@ -54,7 +54,7 @@ func (e *env) doctor(ctx context.Context, url string) error {
 		url = t.Local.Endpoint
 	}
 	g := &gathering{env: e, target: t, facts: doctor.Facts{
-		Wanted: t.wanted(url, false), Mode: t.Mode, Stage: e.stage, Handled: subscribed.Handled(), Now: e.now(),
+		Wanted: t.wanted(url, false), Mode: t.Mode, Stage: e.stage, Accounts: len(t.Accounts) > 0, Handled: subscribed.Handled(), Now: e.now(),
 		Skews: map[string]time.Duration{},
 	}}
 	if t.Journal { // it listens to everything

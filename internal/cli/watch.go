@@ -38,6 +38,29 @@ type logLine struct {
 	Status  int       `json:"status"`
 	Attempt int       `json:"attempt"`
 	Millis  float64   `json:"ms"`
+
+	// The reconciler's.
+	Enqueued int `json:"enqueued"`
+	Missing  int `json:"missing"`
+	Healed   int `json:"healed"`
+	Ghosts   int `json:"ghosts_deleted"`
+}
+
+// ran says what a run of the reconciler did; empty: nothing.
+func (l logLine) ran() string {
+	var did []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{l.Enqueued, "enqueued again"}, {l.Missing, "missing"}, {l.Healed, "healed"}, {l.Ghosts, "ghosts deleted"}} {
+		if part.n > 0 {
+			did = append(did, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	if l.Error != "" {
+		did = append(did, l.Error)
+	}
+	return strings.Join(did, ", ")
 }
 
 func (w *watch) line(function, text string) {
@@ -50,6 +73,12 @@ func (w *watch) line(function, text string) {
 	var l logLine
 	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Message == "" {
 		fmt.Fprintf(w.out, "%-10s  %s\n", function, text)
+		return
+	}
+	if l.Message == "sweep" || l.Message == "audit" {
+		if did := l.ran(); did != "" {
+			fmt.Fprintf(w.out, "%s  %-10s  %s  %s\n", l.Time.Local().Format("15:04:05.000"), function, w.paint(l.Message), did)
+		}
 		return
 	}
 	event := l.EventID

@@ -43,6 +43,8 @@ type Facts struct {
 	Mode   string             // live, test, or empty: both are taken
 	Stage  string             // for the commands: the --stage flag, if one was given
 
+	Accounts bool // connected accounts are configured
+
 	Key       string                 // the API key's first letters, such as rk_test; empty: there is none
 	Endpoints []stripeadmin.Endpoint // all of the account; nil: could not be listed
 	Handled   map[string]bool        // types with a handler
@@ -140,6 +142,12 @@ func (x *examination) endpoints() {
 	if len(ours) == 0 {
 		x.find(Error, "stripe", x.command("endpoint apply --url URL --yes"), "Stripe has no endpoint of the stage %s", x.Wanted.Stage)
 		return
+	}
+	connect := x.Wanted
+	connect.Connect = true
+	if x.Accounts && len(endpoint.Ours(x.Endpoints, connect)) == 0 {
+		x.find(Error, "stripe", x.command("endpoint apply --connect --url URL --yes"),
+			"connected accounts are configured, and no endpoint of this stage listens to them")
 	}
 	rolling := false
 	serving := 0

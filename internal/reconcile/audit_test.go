@@ -275,11 +275,13 @@ func TestRetryAfterIsRespected(t *testing.T) {
 func TestAuditOutOfTimeGoesOnWhereItStopped(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var want []string
+		var all []json.RawMessage
 		for n := range 3000 {
 			id := fmt.Sprintf("evt_%04d", n)
 			want = append(want, id)
-			w.happen(body(id, "cus_1", time.Hour-time.Duration(n)*800*time.Millisecond))
+			all = append(all, body(id, "cus_1", time.Hour-time.Duration(n)*800*time.Millisecond))
 		}
+		w.happen(all...)
 		w.fault = func(*http.Request) stripefake.Fault {
 			time.Sleep(time.Second)
 			return stripefake.Fault{}
@@ -310,9 +312,11 @@ func TestAuditOutOfTimeGoesOnWhereItStopped(t *testing.T) {
 
 func TestManyEventsOfOneSecondAreComparedAll(t *testing.T) {
 	inWorld(t, func(w *world) {
+		var all []json.RawMessage
 		for n := range 1234 {
-			w.happen(body(fmt.Sprintf("evt_%04d", n), fmt.Sprintf("cus_%d", n), time.Hour))
+			all = append(all, body(fmt.Sprintf("evt_%04d", n), fmt.Sprintf("cus_%d", n), time.Hour))
 		}
+		w.happen(all...)
 		if report := w.audit(); report.Healed != 1234 || !report.Complete {
 			t.Errorf("got %+v", report.brief())
 		}

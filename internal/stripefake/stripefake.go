@@ -50,6 +50,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	accounts  map[string][]happened // by account, oldest first
+	known     map[string]bool       // by account and id
 	objects   map[string]object     // by account and id
 	endpoints []*Endpoint
 	numbers   int // of what was made
@@ -93,7 +94,7 @@ func New(opts Options) *Server {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s := &Server{opts: opts, mux: http.NewServeMux(), accounts: map[string][]happened{}, objects: map[string]object{}, calls: map[string]int{}}
+	s := &Server{opts: opts, mux: http.NewServeMux(), accounts: map[string][]happened{}, known: map[string]bool{}, objects: map[string]object{}, calls: map[string]int{}}
 	s.mux.HandleFunc("POST "+RegisterPath, s.register)
 	s.mux.HandleFunc("POST "+DeliveredPath, s.delivered)
 	s.mux.HandleFunc("GET /v1/events", s.listEvents)
@@ -195,11 +196,11 @@ func (s *Server) add(body json.RawMessage) error {
 			return err
 		}
 	}
-	list := s.accounts[envelope.Account]
-	if slices.ContainsFunc(list, func(h happened) bool { return h.id == envelope.ID }) {
+	if s.known[envelope.Account+"/"+envelope.ID] {
 		return nil
 	}
-	s.accounts[envelope.Account] = append(list, happened{envelope.ID, envelope.Type, created, envelope.Pending, envelope.Pending, listed})
+	s.known[envelope.Account+"/"+envelope.ID] = true
+	s.accounts[envelope.Account] = append(s.accounts[envelope.Account], happened{envelope.ID, envelope.Type, created, envelope.Pending, envelope.Pending, listed})
 
 	var about struct {
 		ID string `json:"id"`
