@@ -11,6 +11,7 @@ TEST_REPORT ?= dist/test.json
 # The CDK command, pinned. It and the synthesis want Node; everything else does not.
 CDK       := npx --yes aws-cdk@2.1148.1
 STAGE     ?= dev
+CONTEXT   ?=
 
 .PHONY: help dev build test lint bench generate synth snapshot deploy clean
 
@@ -46,8 +47,8 @@ synth: build ## synthesise the stack into cdk.out/, without the CDK command
 snapshot: ## write the golden templates anew, after a change of the stack that is meant
 	go test ./infra/pipeline -run TestTemplatesAreThoseCommitted -update
 
-deploy: ## deploy a stage: make deploy STAGE=prod
-	$(CDK) deploy -c stage=$(STAGE)
+deploy: ## deploy a stage: make deploy STAGE=prod CONTEXT="-c email=oncall@example.com"
+	$(CDK) deploy -c stage=$(STAGE) $(CONTEXT)
 
 generate: ## make the generated files again: dictionary, samples, stories
 	go generate ./...
