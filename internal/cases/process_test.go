@@ -108,7 +108,7 @@ func (p *proc) invoke(payload []byte, timeout time.Duration) ([]byte, error) {
 	p.w.going.Go(func() {
 		defer close(done)
 		defer cancel()
-		answer, err = p.run(context.WithValue(ctx, procKey{}, p), payload)
+		answer, err = p.run(context.WithValue(ctx, invocationKey{}, &invocation{p: p, decided: map[string]*fault{}}), payload)
 	})
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -127,7 +127,35 @@ func (p *proc) invoke(payload []byte, timeout time.Duration) ([]byte, error) {
 	return answer, err
 }
 
-type procKey struct{}
+// invocation is what the handlers of one invocation know of each other.
+type invocation struct {
+	p       *proc
+	decided map[string]*fault // at the start of an event's handlers, by its key; guarded by the world's lock
+}
+
+type invocationKey struct{}
+
+// start is the point before an event's handlers. The first of them in an attempt, whichever that is, meets the fault;
+// the others meet it again, unless it takes time.
+func (w *world) start(ctx context.Context, e handler.Event) error {
+	v, _ := ctx.Value(invocationKey{}).(*invocation)
+	if v == nil {
+		return errors.New("the handler's context does not come from its process")
+	}
+	w.mu.Lock()
+	f, again := v.decided[e.Key]
+	if !again {
+		f = v.p.take(e.ID, func(f *fault) bool {
+			return (f.Point == "before_effect" || f.Point == "after_claim_before_effect") && !onTransaction[f.Kind] && f.Kind != "timeout_after_commit"
+		})
+		v.decided[e.Key] = f
+	}
+	w.mu.Unlock()
+	if f == nil || again && f.Kind != "error" && f.Kind != "throttle" && f.Kind != "panic" {
+		return nil
+	}
+	return w.strike(v.p, f)
+}
 
 // newReceiver is one delivery's receiver. Instances share nothing but what a warm process keeps: the secrets.
 func (w *world) newReceiver(instance int, faults []*fault) *proc {
@@ -194,8 +222,7 @@ func (w *world) invokeProcessor(_ context.Context, payload []byte) ([]byte, erro
 	return answer, errors.Join(err, w.watch())
 }
 
-// registry holds the sink, then the billing handlers, for every type. A fault at the start of the handlers hits all
-// handlers of an attempt, but for one that takes time: that hits the first.
+// registry holds the sink and the billing handlers, for every type.
 func (w *world) registry(config billing.Config) *handler.Registry {
 	var r, defaults handler.Registry
 	billing.Register(&defaults, config)
@@ -209,13 +236,8 @@ func (w *world) registry(config billing.Config) *handler.Registry {
 		handler.On(&r, typ, sinkName, w.sink)
 		for _, h := range defaults.For(typ) {
 			handler.On(&r, typ, h.Name, func(ctx context.Context, e handler.Event, _ *json.RawMessage) ([]handler.Effect, error) {
-				w.mu.Lock()
-				f := w.decided[e.Key]
-				w.mu.Unlock()
-				if f != nil && (f.Kind == "error" || f.Kind == "throttle" || f.Kind == "panic") {
-					if err := w.strike(ctx, f); err != nil {
-						return nil, err
-					}
+				if err := w.start(ctx, e); err != nil {
+					return nil, err
 				}
 				return h.Run(ctx, e)
 			}, handler.Needs(h.Needs...))
@@ -235,28 +257,21 @@ func sinkKey(eventKey string) map[string]string {
 
 // sink counts its effect, and notes that it was called.
 func (w *world) sink(ctx context.Context, e handler.Event, _ *json.RawMessage) ([]handler.Effect, error) {
-	p, _ := ctx.Value(procKey{}).(*proc)
-	if p == nil {
-		return nil, errors.New("the handler's context does not come from its process")
-	}
 	w.mu.Lock()
-	w.calls = append(w.calls, call{key: e.Key, event: e.ID, idem: e.IdempotencyKey("sink"), batch: p.batch})
-	f := p.take(e.ID, func(f *fault) bool {
-		return (f.Point == "before_effect" || f.Point == "after_claim_before_effect") && !onTransaction[f.Kind]
-	})
-	w.decided[e.Key] = f
+	c := call{key: e.Key, event: e.ID, idem: e.IdempotencyKey("sink")}
+	if v, ok := ctx.Value(invocationKey{}).(*invocation); ok {
+		c.batch = v.p.batch
+	}
+	w.calls = append(w.calls, c)
 	w.mu.Unlock()
-	if f != nil {
-		if err := w.strike(ctx, f); err != nil {
-			return nil, err
-		}
+	if err := w.start(ctx, e); err != nil {
+		return nil, err
 	}
 	return []handler.Effect{handler.Once{Table: w.names.BillingTable, Key: sinkKey(e.Key), Add: map[string]int64{sinkCount: 1}}}, nil
 }
 
 // strike makes a fault at the start of a handler happen.
-func (w *world) strike(ctx context.Context, f *fault) error {
-	p, _ := ctx.Value(procKey{}).(*proc)
+func (w *world) strike(p *proc, f *fault) error {
 	switch f.Kind {
 	case "error":
 		return errors.New("an injected error")

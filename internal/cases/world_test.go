@@ -76,7 +76,6 @@ type world struct {
 	deliveries  []*delivery
 	calls       []call   // of the sink's handler
 	committed   []string // events, in the order their effects were first committed
-	decided     map[string]*fault
 	secretReads int
 	floodReads  int
 	batches     map[string]*batchResult
@@ -123,7 +122,7 @@ func newWorld(ctx context.Context, v variant) (*world, error) {
 		time.Sleep(wait)
 	}
 	w := &world{variant: v, instances: map[int]*secret.Provider{}, workers: map[string]*proc{}, dying: map[*awslocal.Call]*proc{},
-		resume: make(chan struct{}), decided: map[string]*fault{}, batches: map[string]*batchResult{}, facts: map[string]string{},
+		resume: make(chan struct{}), batches: map[string]*batchResult{}, facts: map[string]string{},
 		signedOver: map[string][]byte{}, accounts: map[string]map[string]bool{}}
 	w.ctx, w.life = context.WithCancel(ctx)
 	w.server = awslocal.New(awslocal.Options{Observe: w.observe})
