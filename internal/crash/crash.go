@@ -7,10 +7,12 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/time/rate"
 
 	"backstop/events"
@@ -39,6 +41,7 @@ type Options struct {
 	Kills     int           // of one process
 	KillsAll  int           // of all processes at once, spread among the others
 	Processes int           // of the receiver, and of the processor
+	Hidden    time.Duration // the queue's visibility time-out; 0: as deployed
 
 	Seed uint64
 	Out  io.Writer         // progress
@@ -70,11 +73,27 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("start the laptop: %w", err)
 	}
-	r, err := play(ctx, l, o, chains, random)
+	var r Result
+	if err = hide(ctx, l, o.Hidden); err == nil {
+		r, err = play(ctx, l, o, chains, random)
+	}
 	if err == nil {
 		err = count(ctx, l, o, &r, chains, witness)
 	}
 	return r, errors.Join(err, l.Close())
+}
+
+// hide sets how long the queue hides a message whose processor was killed before its first call.
+func hide(ctx context.Context, l *laptop.Laptop, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	_, err := sqs.NewFromConfig(l.AWS).SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{
+		QueueUrl: &l.Names.QueueURL, Attributes: map[string]string{"VisibilityTimeout": strconv.Itoa(int(d.Seconds()))}})
+	if err != nil {
+		return fmt.Errorf("set the queue's visibility time-out: %w", err)
+	}
+	return nil
 }
 
 // makeChains makes each customer's events, in their order.

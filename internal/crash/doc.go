@@ -11,7 +11,7 @@
 //
 // Every few seconds one process of a function gets SIGKILL, by its pid; twice all processes of all functions do. The host
 // starts new ones, as Lambda does. What a killed processor had claimed comes back when its lease has run out, about 36 s
-// later; killed between the receive and its first call, three minutes later.
+// later; killed between the receive and its first call, three minutes later (in the small run as much as the first).
 //
 // # Count
 //
