@@ -59,8 +59,15 @@ func Run(ctx context.Context, args []string, streams Streams, vars config.Vars) 
 
 func newRoot(e *env) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "backstop",
-		Short:         "Receive every Stripe event once, in order, and know what became of it",
+		Use:   "backstop",
+		Short: "Receive every Stripe event once, in order, and know what became of it",
+		Long: `Backstop receives every Stripe event once, in order, and knows what became of it.
+
+Commands talk to the stack of a running 'backstop dev' in this folder, to the one that the
+environment names, or to a deployed --stage of your AWS account. What changes something
+says what it would do, and does it with --yes.
+
+Exit codes: 0 all well; 1 it found trouble, or failed; 2 it was called wrongly.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       config.Release,

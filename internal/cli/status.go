@@ -19,8 +19,9 @@ func newStatus(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say whether events are being processed, and what waits",
-		Long: `Status shows the event source mapping, the queues, what is open and parked in the ledger,
-and the last audit.
+		Long: `Status shows the event source mapping, the queues, what is open and parked in the ledger and
+how old the oldest is, and the last audit. (How old the oldest message is, SQS tells only
+CloudWatch; the oldest open event is never younger.)
 
 Exit code 1: paused, or something is parked, or the last audit found trouble.`,
 		Example: "  backstop status\n  backstop status --stage prod --json",

@@ -88,7 +88,8 @@ func Ours(list []stripeadmin.Endpoint, w stripeadmin.Wanted) []stripeadmin.Endpo
 	return ours
 }
 
-// Apply creates the stage's endpoint, or brings it to what is wanted. Without do, nothing is changed.
+// Apply creates the stage's endpoint, or brings it to what is wanted. Without do, nothing is changed. What a new endpoint
+// delivers before the receiver has read its secret, at most ten seconds, is refused and comes again; a roll avoids that.
 func (p *Provisioner) Apply(ctx context.Context, w stripeadmin.Wanted, do bool) (Outcome, error) {
 	o := Outcome{Steps: []string{}}
 	list, err := p.Admin.List(ctx)

@@ -15,6 +15,7 @@ import (
 
 	"backstop/internal/event"
 	"backstop/internal/ledger"
+	"backstop/internal/stripeevents"
 	"backstop/internal/stripefake"
 )
 
@@ -83,6 +84,25 @@ func TestMissedEventsAreHealedOnceInTheOrderTheyHappened(t *testing.T) {
 			t.Errorf("the second audit: %+v", report)
 		}
 		w.want("enqueued again", w.take(w.names.QueueURL))
+	})
+}
+
+// unsorted lists an older event before a newer one, and two of one second.
+type unsorted struct{ bodies []json.RawMessage }
+
+func (u unsorted) Page(context.Context, stripeevents.Query) (stripeevents.Page, error) {
+	return stripeevents.Page{Events: u.bodies}, nil
+}
+
+func TestHealingGoesByWhenThingsHappened(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.auditor.Events = unsorted{[]json.RawMessage{
+			body("evt_1", "cus_1", 50*time.Minute), body("evt_4", "cus_1", 20*time.Minute),
+			body("evt_3", "cus_1", 30*time.Minute), body("evt_2", "cus_1", 30*time.Minute),
+		}}
+		w.audit()
+		// Of one second, the one listed last happened first.
+		w.want("enqueued", w.take(w.names.QueueURL), "evt_1", "evt_2", "evt_3", "evt_4")
 	})
 }
 
