@@ -14,6 +14,7 @@ import (
 
 	"backstop/internal/config"
 	"backstop/internal/endpoint"
+	"backstop/internal/endpoint/secretstore"
 	"backstop/internal/reconcile"
 	"backstop/internal/secret"
 	"backstop/internal/stripeadmin"
@@ -139,7 +140,7 @@ func (e *env) provision(ctx context.Context, o endpointOptions, run provisioning
 func (t *target) provisioner(e *env, key string) *endpoint.Provisioner {
 	return &endpoint.Provisioner{
 		Admin:   stripeadmin.New(t.StripeURL, key),
-		Store:   endpoint.NewSecrets(secretsmanager.NewFromConfig(t.AWS), t.SigningSecretID),
+		Store:   secretstore.New(secretsmanager.NewFromConfig(t.AWS), t.SigningSecretID),
 		Now:     e.now,
 		Sleep:   e.sleep,
 		Accepts: endpoint.Probe(&http.Client{Timeout: 30 * time.Second}, e.now),

@@ -17,6 +17,7 @@ import (
 	"backstop/internal/control"
 	"backstop/internal/doctor"
 	"backstop/internal/endpoint"
+	"backstop/internal/endpoint/secretstore"
 	"backstop/internal/ledger"
 	"backstop/internal/reconcile"
 	"backstop/internal/signature"
@@ -219,7 +220,7 @@ func (s *stage) receiver() string {
 	s.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	s.check(err)
-	store := endpoint.NewSecrets(s.secrets, "signing")
+	store := secretstore.New(s.secrets, "signing")
 	s.serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		stored, err := store.Load(r.Context())
 		var values []string

@@ -39,7 +39,7 @@ type Admin interface {
 	Pending(ctx context.Context, before, now time.Time) (int, error)
 }
 
-// Store keeps the signing secrets; *Secrets is one.
+// Store keeps the signing secrets; *secretstore.Store is one.
 type Store interface {
 	Load(ctx context.Context) (Named, error)
 	Save(ctx context.Context, secrets Named) error
@@ -270,7 +270,7 @@ func (p *Provisioner) begin(ctx context.Context, o *Outcome, w stripeadmin.Wante
 	if err := p.Sleep(ctx, Settle); err != nil {
 		return err
 	}
-	if err := p.taken(ctx, w.URL, stored.value(successor.ID)); err != nil {
+	if err := p.taken(ctx, w.URL, stored.Value(successor.ID)); err != nil {
 		return err
 	}
 	live, err := p.Admin.GoLive(ctx, successor.ID, w, p.Now())
@@ -316,7 +316,7 @@ func (p *Provisioner) finish(ctx context.Context, o *Outcome, old, successor str
 	}
 	if !stored.has(successor.ID) {
 		o.wait("the secret of %s is not stored", successor.ID)
-	} else if err := p.taken(ctx, successor.URL, stored.value(successor.ID)); err != nil {
+	} else if err := p.taken(ctx, successor.URL, stored.Value(successor.ID)); err != nil {
 		o.wait("%v", err)
 	}
 	if len(o.Waiting) > 0 {

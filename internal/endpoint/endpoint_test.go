@@ -1,4 +1,4 @@
-package endpoint
+package endpoint_test
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"backstop/internal/awslocal"
+	"backstop/internal/endpoint"
+	"backstop/internal/endpoint/secretstore"
 	"backstop/internal/signature"
 	"backstop/internal/stripeadmin"
 	"backstop/internal/stripefake"
@@ -25,10 +27,10 @@ const url = "https://example.test/webhooks/stripe"
 // world is a provisioner over a fake Stripe, the local Secrets Manager and a receiver that reads it.
 type world struct {
 	*testing.T
-	*Provisioner
+	*endpoint.Provisioner
 	stripe  *stripefake.Server
 	secrets *secretsmanager.Client
-	store   *Secrets
+	store   *secretstore.Store
 	slept   []time.Duration
 	asked   int
 	refuses string // a secret the receiver does not take
@@ -52,8 +54,8 @@ func setup(t *testing.T) *world {
 	if _, err := w.secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("signing")}); err != nil {
 		t.Fatal(err)
 	}
-	w.store = NewSecrets(w.secrets, "signing")
-	w.Provisioner = &Provisioner{
+	w.store = secretstore.New(w.secrets, "signing")
+	w.Provisioner = &endpoint.Provisioner{
 		Admin: stripeadmin.New(server.URL, "rk_test_1"), Store: w.store, Now: time.Now,
 		Sleep: func(_ context.Context, d time.Duration) error { w.slept = append(w.slept, d); return nil },
 		Accepts: func(ctx context.Context, _, secret string) (bool, error) {
@@ -83,7 +85,7 @@ func (w *world) names() []string {
 	return stored.Names()
 }
 
-func (w *world) apply(wanted stripeadmin.Wanted) Outcome {
+func (w *world) apply(wanted stripeadmin.Wanted) endpoint.Outcome {
 	w.Helper()
 	o, err := w.Apply(w.Context(), wanted, true)
 	if err != nil {
@@ -92,7 +94,7 @@ func (w *world) apply(wanted stripeadmin.Wanted) Outcome {
 	return o
 }
 
-func (w *world) roll() Outcome {
+func (w *world) roll() endpoint.Outcome {
 	w.Helper()
 	o, err := w.Roll(w.Context(), wanted, true)
 	if err != nil {
@@ -115,7 +117,7 @@ func TestEndpointIsCreatedAsWantedAndItsSecretStored(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	stored, err := w.store.Load(t.Context())
-	if err != nil || len(stored) != 1 || stored.value(e.ID) != e.Secret {
+	if err != nil || len(stored) != 1 || stored.Value(e.ID) != e.Secret {
 		t.Errorf("the secret is not stored under the endpoint's id: %v, %v", stored.Names(), err)
 	}
 	if text := strings.Join(append(o.Steps, o.Notes...), " "); strings.Contains(text, "whsec_") {
@@ -182,11 +184,11 @@ func TestStageAndConnectEndpointsDoNotTouchEachOther(t *testing.T) {
 }
 
 // readOnly cannot store.
-type readOnly struct{ Store }
+type readOnly struct{ endpoint.Store }
 
 var errReadOnly = errors.New("read only")
 
-func (readOnly) Save(context.Context, Named) error { return errReadOnly }
+func (readOnly) Save(context.Context, endpoint.Named) error { return errReadOnly }
 
 func TestEndpointWhoseSecretCannotBeStoredIsDeletedAgain(t *testing.T) {
 	w := setup(t)
@@ -330,7 +332,7 @@ func TestSecretStoredByHandGoesWithItsEndpoint(t *testing.T) {
 
 func TestMissingSecretIsNoEmptyOne(t *testing.T) {
 	w := setup(t)
-	w.Store = NewSecrets(w.secrets, "nowhere")
+	w.Store = secretstore.New(w.secrets, "nowhere")
 	if _, err := w.Apply(t.Context(), wanted, true); err == nil || len(w.stripe.Endpoints()) != 0 {
 		t.Errorf("got %v, %d endpoints", err, len(w.stripe.Endpoints()))
 	}
@@ -354,13 +356,13 @@ func TestEveryFormOfStoredTextKeepsItsOrder(t *testing.T) {
 		`{"we_2":"whsec_2","we_1":"w1"}`: `{"we_2":"whsec_2","we_1":"w1"}`,
 		`{"note":null,"we_1":"w1"}`:      `{"we_1":"w1"}`,
 	} {
-		named, err := parse(text)
-		if err != nil || named.text() != want {
-			t.Errorf("%s: got %s, %v, want %s", text, named.text(), err, want)
+		named, err := endpoint.Parse(text)
+		if err != nil || named.Text() != want {
+			t.Errorf("%s: got %s, %v, want %s", text, named.Text(), err, want)
 		}
 	}
 	for _, text := range []string{`{"we_1":`, `["`, `{"we_1":"whsec_x"`} {
-		if named, err := parse(text); err == nil || strings.Contains(err.Error(), "whsec") {
+		if named, err := endpoint.Parse(text); err == nil || strings.Contains(err.Error(), "whsec") {
 			t.Errorf("%s: got %v, %v", text, named.Names(), err)
 		}
 	}
@@ -369,7 +371,7 @@ func TestEveryFormOfStoredTextKeepsItsOrder(t *testing.T) {
 func TestProbeTellsWhetherASecretIsTaken(t *testing.T) {
 	t.Parallel()
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := []byte(probe)
+		body := []byte(`{"object":"backstop.probe"}`)
 		_, err := signature.Verify([]string{"whsec_good"}, r.Header.Get(signature.Header), body, time.Now())
 		switch {
 		case r.URL.Path != "/":
@@ -381,7 +383,7 @@ func TestProbeTellsWhetherASecretIsTaken(t *testing.T) {
 		}
 	}))
 	t.Cleanup(receiver.Close)
-	accepts := Probe(http.DefaultClient, time.Now)
+	accepts := endpoint.Probe(http.DefaultClient, time.Now)
 	for secret, want := range map[string]bool{"whsec_good": true, "whsec_bad": false} {
 		if got, err := accepts(t.Context(), receiver.URL, secret); err != nil || got != want {
 			t.Errorf("%s: got %v, %v", secret, got, err)

@@ -2,15 +2,11 @@ package endpoint
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"backstop/internal/secret"
 )
@@ -24,9 +20,10 @@ const plainName = "unnamed-"
 
 func unnamed(name string) bool { return strings.HasPrefix(name, plainName) }
 
-func (n Named) has(name string) bool { return n.value(name) != "" }
+func (n Named) has(name string) bool { return n.Value(name) != "" }
 
-func (n Named) value(name string) string {
+// Value returns the secret of a name; empty: there is none.
+func (n Named) Value(name string) string {
 	for _, s := range n {
 		if s.Name == name {
 			return s.Value
@@ -53,8 +50,8 @@ func (n Named) without(drop func(name string) bool) Named {
 	return slices.DeleteFunc(slices.Clone(n), func(s struct{ Name, Value string }) bool { return drop(s.Name) })
 }
 
-// parse reads what a store holds, in any form package secret knows.
-func parse(text string) (Named, error) {
+// Parse reads what a store holds, in any form package secret knows.
+func Parse(text string) (Named, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
@@ -92,7 +89,8 @@ func parse(text string) (Named, error) {
 	return named, nil
 }
 
-func (n Named) text() string {
+// Text is what a store is to hold.
+func (n Named) Text() string {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, s := range n {
@@ -107,40 +105,4 @@ func (n Named) text() string {
 	}
 	b.WriteByte('}')
 	return b.String()
-}
-
-// Secrets is the stage's secret in AWS Secrets Manager.
-type Secrets struct {
-	client *secretsmanager.Client
-	id     string
-}
-
-// NewSecrets returns the secret with this name or ARN.
-func NewSecrets(client *secretsmanager.Client, id string) *Secrets { return &Secrets{client, id} }
-
-// Load reads the secrets; a secret without a value yet has none.
-func (s *Secrets) Load(ctx context.Context) (Named, error) {
-	text, err := secret.NewManager(s.client, s.id).Read(ctx)
-	if errors.Is(err, secret.ErrEmpty) {
-		// The secret itself must exist, or what is stored later would be nowhere.
-		if _, err := s.client.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &s.id}); err != nil {
-			return nil, fmt.Errorf("find the secret %s: %w", s.id, err)
-		}
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the secret %s: %w", s.id, err)
-	}
-	return parse(text)
-}
-
-// Save writes the secrets as the secret's next version.
-func (s *Secrets) Save(ctx context.Context, secrets Named) error {
-	_, err := s.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{
-		SecretId: &s.id, SecretString: aws.String(secrets.text()),
-	})
-	if err != nil {
-		return fmt.Errorf("write the secret %s: %w", s.id, err)
-	}
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"backstop/events"
 	"backstop/internal/config"
 	"backstop/internal/endpoint"
+	"backstop/internal/endpoint/secretstore"
 	"backstop/internal/event"
 	"backstop/internal/laptop"
 	"backstop/internal/sender"
@@ -135,7 +136,7 @@ func (s *stripeUnderLoad) deliver(e sender.Event, to stripefake.Endpoint) {
 func TestRolledSecretRefusesNotOneDeliveryUnderLoad(t *testing.T) {
 	t.Parallel()
 	l, log := startWithStripe(t)
-	store := endpoint.NewSecrets(secretsmanager.NewFromConfig(l.AWS), l.Environment[config.SigningSecretID])
+	store := secretstore.New(secretsmanager.NewFromConfig(l.AWS), l.Environment[config.SigningSecretID])
 	p := &endpoint.Provisioner{
 		Admin: stripeadmin.New(l.StripeEndpoint, "rk_test_operator"), Store: store, Now: time.Now,
 		Accepts: endpoint.Probe(http.DefaultClient, time.Now),
