@@ -308,12 +308,13 @@ func TestDeployedStageIsFoundByItsFunctions(t *testing.T) {
 	for name, value := range map[string]string{"AWS_ENDPOINT_URL": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"} {
 		t.Setenv(name, value)
 	}
-	e := &env{stage: "prod", now: time.Now, vars: func(string) (string, bool) { return "", false }}
+	mine := map[string]string{config.StripeKey: "rk_live_mine", config.LedgerTable: "dev-ledger"}
+	e := &env{stage: "prod", now: time.Now, vars: func(name string) (string, bool) { value, ok := mine[name]; return value, ok }}
 	found, err := e.target(t.Context(), config.LedgerTable, config.QueueURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.LedgerTable != "prod-ledger" || found.QueueURL != "https://queue" || found.SigningSecretID != "arn:signing" || found.Local != nil {
+	if found.LedgerTable != "prod-ledger" || found.QueueURL != "https://queue" || found.SigningSecretID != "arn:signing" || found.StripeKey != "rk_live_mine" || found.Local != nil {
 		t.Errorf("got %+v", found.Settings)
 	}
 	e.stage = "nowhere"

@@ -118,8 +118,9 @@ func (e *env) target(ctx context.Context, required ...string) (*target, error) {
 	return &target{Settings: settings, AWS: cfg, Local: local}, nil
 }
 
-// deployed finds a stage in the account and region of the AWS environment, by what its functions are told. A variable
-// of the command's own environment comes first.
+// deployed finds a stage in the account and region of the AWS environment, by what its functions are told. Of the
+// command's own environment only the Stripe key counts, which may have more rights than the deployment's: a table or
+// queue left over from another stage must not be mixed in.
 func (e *env) deployed(ctx context.Context, required []string) (*target, error) {
 	cfg, err := awsconfig.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -130,7 +131,7 @@ func (e *env) deployed(ctx context.Context, required []string) (*target, error) 
 		return nil, fmt.Errorf("find stage %s: %w", e.stage, err)
 	}
 	settings, err := config.Read(func(name string) (string, bool) {
-		if value, ok := e.vars(name); ok {
+		if value, ok := e.vars(name); ok && (name == config.StripeKey || name == config.StripeURL) {
 			return value, ok
 		}
 		value, ok := variables[name]
