@@ -85,6 +85,7 @@ Exit code 1: the rest has to wait.`,
 			return e.provision(cmd.Context(), o, (*endpoint.Provisioner).Roll)
 		},
 	}
+	cmd.Flags().StringVar(&o.url, "url", "", "the URL of an endpoint that was made by hand, by which it is found")
 	cmd.Flags().BoolVar(&o.connect, "connect", false, "the endpoint for events of connected accounts")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do it; without, say what would be done")
 	return cmd

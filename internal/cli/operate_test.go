@@ -265,7 +265,7 @@ func TestDoctorLeadsFromNoEndpointToHealth(t *testing.T) {
 	}
 	s.want(0, "endpoint", "apply", "--url", url, "--yes")
 	s.want(0, "doctor", "--url", url)
-	roll := read[endpoint.Outcome](s, 0, "endpoint", "roll")
+	roll := read[endpoint.Outcome](s, 0, "endpoint", "roll", "--url", url)
 	if len(roll.Steps) != 3 || len(s.stripe.Endpoints()) != 1 {
 		t.Errorf("got %+v", roll)
 	}
