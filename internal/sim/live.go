@@ -136,6 +136,19 @@ func (w *world) attempted(p *proc, group, outcome string, took, again time.Durat
 	}
 }
 
+// outcome counts what deliveries and attempts came to, by the words of their log lines.
+func (w *world) outcome(message, outcome, reason string) {
+	if outcome == "" {
+		return
+	}
+	if outcome == "handed_back" || outcome == "dropped" {
+		outcome += " (" + reason + ")"
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.report.Outcomes[message+" "+outcome]++
+}
+
 // patience is how long a group may wait although its head could be claimed.
 func (w *world) patience() time.Duration {
 	if w.profile.calm() && !w.profile.pause {

@@ -30,6 +30,9 @@ type plant struct {
 // TestPlantedFaultsAreFound plays histories with one wrong variant each until a promise is broken. That the same
 // histories keep every promise without it is what TestHistories shows.
 func TestPlantedFaultsAreFound(t *testing.T) {
+	if raced {
+		t.Skip("thousands of lifecycles, which the race detector makes take ten minutes; it watches the same code in TestHistories")
+	}
 	for _, p := range plants {
 		t.Run(strings.ReplaceAll(p.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()

@@ -228,6 +228,7 @@ func (l lineWriter) Write(line []byte) (int, error) {
 		}
 		w.note(l.p.name, about, "logs "+string(bytes.TrimSpace(line)))
 	}
+	w.outcome(fields.Msg, fields.Outcome, fields.Reason)
 	if fields.Msg == "attempt" && fields.Group != "" {
 		w.attempted(l.p, fields.Group, fields.Outcome, time.Duration(fields.Took)*time.Millisecond, time.Duration(fields.Again)*time.Millisecond)
 	}

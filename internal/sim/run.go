@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,8 @@ type Report struct {
 	Lifecycles int
 	Calls      int
 	Virtual    time.Duration
-	Faults     map[string]int
+	Faults     map[string]int // injected, by kind
+	Outcomes   map[string]int // of deliveries and attempts, as the functions log them
 	Done       int
 	Skipped    int
 	Parked     int
@@ -175,11 +175,16 @@ func (r *Report) Add(other Report) {
 	r.Parked += other.Parked
 	r.Swept += other.Swept
 	r.Violations = append(r.Violations, other.Violations...)
-	if r.Faults == nil {
-		r.Faults = make(map[string]int)
+	sum(&r.Faults, other.Faults)
+	sum(&r.Outcomes, other.Outcomes)
+}
+
+func sum(into *map[string]int, counts map[string]int) {
+	if *into == nil {
+		*into = make(map[string]int)
 	}
-	for name, n := range other.Faults {
-		r.Faults[name] += n
+	for name, n := range counts {
+		(*into)[name] += n
 	}
 }
 
@@ -199,14 +204,18 @@ func (r *Report) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d lifecycles, %d AWS calls, %s of virtual time: %d done, %d skipped, %d parked; %d swept\n",
 		r.Lifecycles, r.Calls, r.Virtual.Round(time.Hour), r.Done, r.Skipped, r.Parked, r.Swept)
-	total := 0
-	for _, n := range r.Faults {
-		total += n
+	list := func(what string, counts map[string]int) {
+		total := 0
+		for _, n := range counts {
+			total += n
+		}
+		fmt.Fprintf(&text, "%d %s\n", total, what)
+		for _, name := range sortedKeys(counts) {
+			fmt.Fprintf(&text, "%8d  %s\n", counts[name], name)
+		}
 	}
-	fmt.Fprintf(&text, "%d faults\n", total)
-	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
-		fmt.Fprintf(&text, "%8d  %s\n", r.Faults[name], name)
-	}
+	list("faults injected", r.Faults)
+	list("deliveries and attempts, by what they came to", r.Outcomes)
 	lost, doubled, misordered := r.Count("lost", "acknowledged"), r.Count("doubled"), r.Count("order")
 	fmt.Fprintf(&text, "%d lost, %d doubled, %d misordered, %d other promises broken\n", lost, doubled, misordered,
 		len(r.Violations)-lost-doubled-misordered)

@@ -64,6 +64,9 @@ func waitsOf(all []figures, of func(figures) bool) []time.Duration {
 func TestOnePoisonEventDelaysOnlyItsCustomer(t *testing.T) {
 	t.Parallel()
 	events, customers, span := 1000, 50, 2*time.Minute
+	if raced {
+		events, customers, span = 100, 20, 20*time.Second
+	}
 	if *full {
 		events, customers, span = 10_000, 500, 20*time.Minute
 	}
@@ -132,6 +135,9 @@ func TestTenMinutesOfOutageParkNothingAndChargeNothing(t *testing.T) {
 	t.Parallel()
 	const down = 10 * time.Minute
 	events, customers := 400, 50
+	if raced {
+		events, customers = 60, 20
+	}
 	if *full {
 		events, customers = 4000, 500
 	}

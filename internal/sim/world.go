@@ -107,7 +107,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		seen:      make(map[string]bool),
 		outside:   outside{calls: make(map[ledger.Key]map[string]int)},
 	}
-	w.report.Faults = make(map[string]int)
+	w.report.Faults, w.report.Outcomes = make(map[string]int), make(map[string]int)
 	w.profile = profileOf(w.dice.about("profile"), o.Lifecycles)
 	if o.Profile != nil {
 		o.Profile(&w.profile)
