@@ -18,6 +18,7 @@ import (
 // Hooks put something else in the place of a part of the product, at the small interfaces the use cases have or at
 // the wire. All are optional. They are how the tests plant faults.
 type Hooks struct {
+	Secrets       func(Seam, receive.Secrets) receive.Secrets
 	ReceiveLedger func(Seam, receive.Ledger) receive.Ledger
 	ReceiveQueue  func(Seam, receive.Queue) receive.Queue
 	ProcessLedger func(Seam, process.Ledger) process.Ledger
@@ -25,6 +26,7 @@ type Hooks struct {
 	SweepLedger   func(Seam, reconcile.Ledger) reconcile.Ledger
 	SweepControl  func(Seam, reconcile.Control) reconcile.Control
 	Handler       func(Seam, handler.Handler) handler.Handler
+	Batch         func(payload []byte) []byte // an invocation of the processor
 	Wire          func(Seam, http.RoundTripper) http.RoundTripper
 
 	// Decide takes the place of the rule for two events of one second.

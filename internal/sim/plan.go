@@ -35,11 +35,6 @@ func (c conduct) mayPark() bool {
 	return slices.Contains([]conduct{refuses, poison, killer, hangman, unparsed}, c)
 }
 
-// mayCharge reports whether the event itself can cost charged attempts.
-func (c conduct) mayCharge() bool {
-	return c.mayPark() || slices.Contains([]conduct{fails, panics, hangs, kills}, c)
-}
-
 // The event types, by which handlers listen.
 const (
 	typeOnce    = "sim.once"    // one transactional effect

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"backstop/internal/queue"
 	"backstop/internal/receive"
 	"backstop/internal/reconcile"
+	"backstop/internal/secret"
 )
 
 // plant is a wrong variant of one piece of the product's logic, the promises it may break, and the number of
@@ -192,6 +194,36 @@ var plants = []plant{
 		hooks: Hooks{SweepControl: func(_ Seam, c reconcile.Control) reconcile.Control { return &neverPaused{c} }},
 	},
 	{
+		name: "each event a group of its own", promises: []string{"order", "two at once"}, within: 1000,
+		hooks: ofReceiveQueue(func(_ Seam, q receive.Queue, ctx context.Context, send queue.Send) error {
+			send.Group = send.Pointer.EventID()
+			return q.Send(ctx, send)
+		}),
+	},
+	{
+		name: "secret of another endpoint accepted", promises: []string{"unverified"}, within: 500,
+		hooks: Hooks{Secrets: func(Seam, receive.Secrets) receive.Secrets { return secret.Fixed([]string{ourSecret, otherSecret}) }},
+	},
+	{
+		name: "redriven pointer dropped", promises: []string{"unheard of"}, within: 2000,
+		hooks: Hooks{ProcessLedger: func(_ Seam, l process.Ledger) process.Ledger { return &noRedrive{l} }},
+	},
+	{
+		name: "batch handled backwards", promises: []string{"order"}, within: 1000,
+		hooks: Hooks{Batch: func(payload []byte) []byte {
+			var batch struct{ Records []json.RawMessage }
+			if err := json.Unmarshal(payload, &batch); err != nil {
+				return payload
+			}
+			slices.Reverse(batch.Records)
+			turned, err := json.Marshal(batch)
+			if err != nil {
+				return payload
+			}
+			return turned
+		}},
+	},
+	{
 		name: "new idempotency key at every attempt", promises: []string{"idempotency"}, within: 6000,
 		hooks: Hooks{Handler: func(_ Seam, h handler.Handler) handler.Handler {
 			run := h.Run
@@ -212,6 +244,13 @@ func (l *settledAlready) Record(ctx context.Context, r ledger.Recording) (ledger
 		found.Entry.Status = ledger.Done
 	}
 	return found, err
+}
+
+// noRedrive takes a pointer that comes back from the dead-letter queue for one too many.
+type noRedrive struct{ process.Ledger }
+
+func (*noRedrive) Replay(context.Context, ledger.Replaying) (ledger.Entry, error) {
+	return ledger.Entry{}, ledger.ErrConflict
 }
 
 type newestGeneration struct {

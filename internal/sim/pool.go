@@ -88,6 +88,9 @@ func (s *slot) Invoke(_ context.Context, _ string, payload []byte) (lambda.Respo
 	// A frozen process's timers stand still, and so its deadline is that much later by the bubble's clock. Its leases
 	// are by the wall clock, and end when they would have.
 	s.processor.Timing.Lease = process.DefaultTiming().Lease - freeze
+	if hook := w.Hooks.Batch; hook != nil {
+		payload = hook(payload)
+	}
 	r := p.invoke(payload, schema.ProcessorTimeout, freeze, s.processor.Invoke)
 	switch {
 	case r.died:

@@ -8,7 +8,7 @@ import (
 
 	"backstop/internal/receive"
 	"backstop/internal/schema"
-	internalsecret "backstop/internal/secret"
+	"backstop/internal/secret"
 	"backstop/internal/signature"
 )
 
@@ -78,9 +78,9 @@ func (l *line) deliver(d delivery) bool {
 		l.start()
 	}
 	p := l.process
-	key := secret
+	key := ourSecret
 	if d.forged {
-		key = "whsec_somebody_else"
+		key = otherSecret
 		w.fault(faultForged)
 	}
 	payload := request(d.event.body, signature.Sign(key, d.event.body, time.Now()), fmt.Sprintf("req-%d-%d", l.number, l.posts))
@@ -115,9 +115,13 @@ func (l *line) start() {
 	if hook := w.Hooks.ReceiveQueue; hook != nil {
 		doorbell = hook(w.seam(p), doorbell)
 	}
+	var secrets receive.Secrets = secret.Fixed([]string{ourSecret})
+	if hook := w.Hooks.Secrets; hook != nil {
+		secrets = hook(w.seam(p), secrets)
+	}
 	tokens := 0
 	l.receiver = receive.New(receive.Config{
-		Ledger: store, Queue: doorbell, Secrets: internalsecret.Fixed([]string{secret}), Log: p.log, Now: time.Now,
+		Ledger: store, Queue: doorbell, Secrets: secrets, Log: p.log, Now: time.Now,
 		Token: func() string { tokens++; return fmt.Sprintf("%s-%d", p.name, tokens) },
 	})
 }

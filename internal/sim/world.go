@@ -21,10 +21,11 @@ import (
 )
 
 const (
-	secret   = "whsec_simulated"
-	region   = "us-east-1"
-	account  = "000000000000"
-	endpoint = "http://aws.local"
+	ourSecret   = "whsec_simulated"
+	otherSecret = "whsec_somebody_else"
+	region      = "us-east-1"
+	account     = "000000000000"
+	endpoint    = "http://aws.local"
 )
 
 // Options say which history to play.
