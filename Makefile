@@ -13,7 +13,7 @@ CDK       := npx --yes aws-cdk@2.1148.1
 STAGE     ?= dev
 CONTEXT   ?=
 
-.PHONY: help dev build test lint bench generate synth snapshot deploy clean
+.PHONY: help dev build test lint bench sim crash cases generate synth snapshot deploy clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,18 @@ snapshot: ## write the golden templates anew, after a change of the stack that i
 
 deploy: ## deploy a stage: make deploy STAGE=prod CONTEXT="-c email=oncall@example.com"
 	$(CDK) deploy -c stage=$(STAGE) $(CONTEXT)
+
+# What is printed as it goes on wants the folder of the package: go test holds back the output of a named one.
+SIMFLAGS = $(if $(SEED),-sim.seed $(SEED)) $(if $(LIFECYCLES),-sim.lifecycles $(LIFECYCLES)) $(if $(EVENT),-sim.event $(EVENT))
+
+sim: ## simulate lifecycles under faults: make sim, make sim LIFECYCLES=1000000, make sim SEED=7
+	cd internal/sim && go test -v -run '^TestHistories$$' -count=1 -timeout 0 . $(SIMFLAGS)
+
+crash: ## kill -9 the functions under load and count: lost, doubled, out of order
+	cd internal/crash && go test -run '^TestCrash$$' -count=1 -timeout 8m -crash
+
+cases: ## run the case files, or those of BACKSTOP_CASES_DIR
+	cd internal/cases && go test -run '^TestCases$$' -count=1
 
 generate: ## make the generated files again: dictionary, samples, stories
 	go generate ./...
