@@ -263,9 +263,10 @@ func (w *world) checkDead(ctx context.Context, entries map[ledger.Key]ledger.Ent
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, m := range w.dead {
+	for _, id := range sortedKeys(w.dead) {
+		m := w.dead[id]
 		if e := entries[m.key]; e.Status != ledger.Parked || e.Generation != m.generation {
-			w.violate("tidy", e.EventID, "the dead-letter queue holds it, and it is "+string(e.Status))
+			w.violate("tidy", e.EventID, fmt.Sprintf("the dead-letter queue holds its %s, of generation %d, and it is %s at generation %d", id, m.generation, e.Status, e.Generation))
 		}
 	}
 	for _, e := range w.plan {

@@ -40,7 +40,7 @@ type witness struct {
 
 	// Of its pointers.
 	firstSequence string // of this life
-	moved         bool   // from the dead-letter queue, and not seen since
+	moved         bool   // one is in a queue under an id nobody has seen yet
 	lost          bool   // a purge took its pointer
 
 	// Of its handlers.
@@ -321,7 +321,8 @@ func (w *world) lookAtQueue(action string, in wireRequest, body []byte) {
 		}
 	case "ReceiveMessage":
 		for _, m := range out.Messages {
-			if _, known := messages[m.MessageId]; !known { // it was moved here
+			if _, known := messages[m.MessageId]; !known {
+				w.seen[m.MessageId] = true
 				if wit := w.enter(messages, m.MessageId, m.Body); wit != nil {
 					wit.moved = false
 				}
@@ -357,6 +358,12 @@ func (w *world) lookAtQueue(action string, in wireRequest, body []byte) {
 }
 
 func (w *world) sent(messages map[string]pointerMessage, main bool, id, sequence, body string) {
+	if id == "" { // it was sent, and the caller gone before the answer: a receive, or its retry, will tell the id
+		if pointer, err := queue.Decode(body); err == nil && w.events[ledger.Key(pointer.Key)] != nil {
+			w.events[ledger.Key(pointer.Key)].moved = true
+		}
+		return
+	}
 	if w.seen[id] {
 		return // a duplicate by SQS's own rule: nothing was stored
 	}
@@ -366,6 +373,7 @@ func (w *world) sent(messages map[string]pointerMessage, main bool, id, sequence
 		w.violate("stored", "", "a message nobody sent: "+body)
 		return
 	}
+	wit.moved = false
 	if main {
 		wit.lost = false
 		if wit.enqueuedAt.IsZero() {
