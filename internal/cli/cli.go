@@ -32,11 +32,16 @@ type env struct {
 	json  bool
 	stage string
 	now   func() time.Time
+	sleep func(ctx context.Context, d time.Duration) error
 }
 
 // Run executes the command line and returns the exit code.
 func Run(ctx context.Context, args []string, streams Streams, vars config.Vars) int {
-	e := &env{Streams: streams, vars: vars, now: time.Now}
+	return run(ctx, args, &env{Streams: streams, vars: vars, now: time.Now, sleep: sleep})
+}
+
+func run(ctx context.Context, args []string, e *env) int {
+	streams := e.Streams
 	root := newRoot(e)
 	root.SetArgs(args)
 	root.SetIn(streams.In)

@@ -171,7 +171,7 @@ func vouches(last *reconcile.Audited, since time.Time) string {
 	return ""
 }
 
-func (e *env) sleep(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

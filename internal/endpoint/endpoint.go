@@ -88,8 +88,8 @@ func Ours(list []stripeadmin.Endpoint, w stripeadmin.Wanted) []stripeadmin.Endpo
 	return ours
 }
 
-// Apply creates the stage's endpoint, or brings it to what is wanted. Without do, nothing is changed. What a new endpoint
-// delivers before the receiver has read its secret, at most ten seconds, is refused and comes again; a roll avoids that.
+// Apply creates the stage's endpoint, or brings it to what is wanted. Without do, nothing is changed. A new endpoint
+// delivers when the receiver takes its secret, and not before.
 func (p *Provisioner) Apply(ctx context.Context, w stripeadmin.Wanted, do bool) (Outcome, error) {
 	o := Outcome{Steps: []string{}}
 	list, err := p.Admin.List(ctx)
@@ -101,13 +101,13 @@ func (p *Provisioner) Apply(ctx context.Context, w stripeadmin.Wanted, do bool) 
 		return o, err
 	}
 	ours := Ours(list, w)
-	if len(ours) == 0 {
-		o.step("create an endpoint at %s for %d types, API version %s, and store its secret", w.URL, len(w.Types), stripeadmin.APIVersion)
-		if !do {
-			return o, nil
+	begun := slices.IndexFunc(ours, func(e stripeadmin.Endpoint) bool { return e.Idle() && e.Replaces == "" })
+	if len(ours) == 0 || begun >= 0 {
+		var idle *stripeadmin.Endpoint
+		if begun >= 0 {
+			idle = &ours[begun]
 		}
-		made, _, err := p.create(ctx, w, "", stored)
-		o.Endpoint = &made
+		err := p.open(ctx, &o, w, idle, "", stored, do)
 		return o, err
 	}
 	for _, e := range ours {
@@ -228,57 +228,62 @@ func pair(ours []stripeadmin.Endpoint) (old, successor *stripeadmin.Endpoint, er
 		}
 	}
 	switch {
-	case old == nil && successor == nil:
-		return nil, nil, errors.New("this stage has no endpoint: `backstop endpoint apply` creates one")
+	case old == nil && successor == nil, old != nil && old.Idle():
+		return nil, nil, errors.New("this stage has no endpoint in service: `backstop endpoint apply` creates one")
 	case old != nil && successor != nil && successor.Replaces != old.ID:
 		return nil, nil, fmt.Errorf("%s says that it replaces %s, but %s is in service: delete one of them at Stripe", successor.ID, successor.Replaces, old.ID)
 	}
 	return old, successor, nil
 }
 
-// begin makes the successor and lets it deliver.
+// begin makes the successor and lets it deliver, too.
 func (p *Provisioner) begin(ctx context.Context, o *Outcome, w stripeadmin.Wanted, old stripeadmin.Endpoint, successor *stripeadmin.Endpoint, stored Named, do bool) error {
 	w.URL = old.URL
-	if successor != nil && !stored.has(successor.ID) {
-		o.step("delete %s, whose secret nobody knows", successor.ID)
+	if err := p.open(ctx, o, w, successor, old.ID, stored, do); err != nil {
+		return err
+	}
+	o.wait("%s delivers, too; a later `backstop endpoint roll` deletes it, when it has nothing left to deliver again and an audit was clean", old.ID)
+	return nil
+}
+
+// open creates an endpoint, or goes on with an idle one, stores its secret, and lets it deliver when the receiver takes
+// that.
+func (p *Provisioner) open(ctx context.Context, o *Outcome, w stripeadmin.Wanted, idle *stripeadmin.Endpoint, replaces string, stored Named, do bool) error {
+	if idle != nil && !stored.has(idle.ID) {
+		o.step("delete %s, whose secret nobody knows", idle.ID)
 		if do {
-			if err := p.Admin.Delete(ctx, successor.ID); err != nil {
+			if err := p.Admin.Delete(ctx, idle.ID); err != nil {
 				return err
 			}
 		}
-		successor = nil
+		idle = nil
 	}
-	if successor == nil {
-		o.step("create another endpoint at %s, delivering nothing yet, and store its secret beside that of %s", w.URL, old.ID)
+	if idle == nil {
+		o.step("create an endpoint at %s, API version %s, delivering nothing yet, and store its secret", w.URL, stripeadmin.APIVersion)
 	}
 	o.step("wait %s, until every instance of the receiver would read it, and ask the receiver", Settle)
-	o.step("let the new endpoint deliver, too")
+	o.step("let the endpoint deliver %d types", len(w.Types))
 	if !do {
-		o.wait("a later `backstop endpoint roll` deletes %s, when it has nothing left to deliver again and an audit was clean", old.ID)
 		return nil
 	}
-	if successor == nil {
-		made, _, err := p.create(ctx, w, old.ID, stored)
+	if idle == nil {
+		made, text, err := p.create(ctx, w, replaces, stored)
 		if err != nil {
 			return err
 		}
-		successor = &made
-		if stored, err = p.Store.Load(ctx); err != nil {
-			return err
-		}
+		idle, stored = &made, stored.with(made.ID, text)
 	}
 	if err := p.Sleep(ctx, Settle); err != nil {
 		return err
 	}
-	if err := p.taken(ctx, w.URL, stored.Value(successor.ID)); err != nil {
-		return err
+	if err := p.taken(ctx, w.URL, stored.Value(idle.ID)); err != nil {
+		return fmt.Errorf("%s is made, its secret is stored, and it delivers nothing yet; the same command goes on with it: %w", idle.ID, err)
 	}
-	live, err := p.Admin.GoLive(ctx, successor.ID, w, p.Now())
+	live, err := p.Admin.GoLive(ctx, idle.ID, w, p.Now())
 	if err != nil {
 		return err
 	}
 	o.Endpoint = &live
-	o.wait("both endpoints deliver now; `backstop endpoint roll` again deletes %s, when it has nothing left to deliver again and an audit was clean", old.ID)
 	return nil
 }
 
@@ -290,7 +295,7 @@ func (p *Provisioner) taken(ctx context.Context, url, text string) error {
 			return fmt.Errorf("ask the receiver whether it takes the secret: %w", err)
 		}
 		if !ok {
-			return errors.New("the receiver does not take the new secret: is the store the one it reads? Nothing delivers with it yet; try again in a minute")
+			return errors.New("the receiver does not take the secret: is the store the one it reads?")
 		}
 	}
 	return nil

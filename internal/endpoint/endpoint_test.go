@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type world struct {
 	*testing.T
 	*endpoint.Provisioner
 	stripe  *stripefake.Server
+	api     string
 	secrets *secretsmanager.Client
 	store   *secretstore.Store
 	slept   []time.Duration
@@ -50,6 +52,7 @@ func setup(t *testing.T) *world {
 	}})
 	server := httptest.NewServer(w.stripe)
 	t.Cleanup(server.Close)
+	w.api = server.URL
 	w.secrets = secretsmanager.NewFromConfig(awslocal.Config(&awslocal.Transport{Server: awslocal.New(awslocal.Options{})}))
 	if _, err := w.secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("signing")}); err != nil {
 		t.Fatal(err)
@@ -67,6 +70,23 @@ func setup(t *testing.T) *world {
 		Clean: func(context.Context, time.Time) (string, error) { return w.dirty, nil },
 	}
 	return w
+}
+
+// byHand makes an endpoint as a person does in Stripe's dashboard: in service, and without our metadata.
+func (w *world) byHand() {
+	w.Helper()
+	form := neturl.Values{"url": {url}, "enabled_events[0]": {"*"}}
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.api+"/v1/webhook_endpoints", strings.NewReader(form.Encode()))
+	if err != nil {
+		w.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer sk_test_1")
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		w.Fatalf("%v, %v", response, err)
+	}
+	response.Body.Close()
 }
 
 func (w *world) put(text string) {
@@ -128,11 +148,35 @@ func TestEndpointIsCreatedAsWantedAndItsSecretStored(t *testing.T) {
 	}
 }
 
+func TestNewEndpointDeliversWhenItsSecretIsTakenAndNotBefore(t *testing.T) {
+	w := setup(t)
+	accepts := w.Accepts
+	w.Accepts = func(context.Context, string, string) (bool, error) { return false, errors.New("not deployed yet") }
+	if _, err := w.Apply(t.Context(), wanted, true); err == nil || !strings.Contains(err.Error(), "goes on with it") {
+		t.Errorf("got %v", err)
+	}
+	begun := w.stripe.Endpoints()
+	if len(begun) != 1 || slices.Equal(begun[0].EnabledEvents, wanted.Types) || len(w.names()) != 1 {
+		t.Fatalf("got %+v", begun)
+	}
+	if _, err := w.Roll(t.Context(), wanted, true); err == nil {
+		t.Error("what is not in service is rolled")
+	}
+	w.Accepts = accepts
+	w.apply(wanted)
+	if e := w.stripe.Endpoints(); len(e) != 1 || e[0].ID != begun[0].ID || !slices.Equal(e[0].EnabledEvents, wanted.Types) {
+		t.Errorf("got %+v", e)
+	}
+	if !slices.Equal(w.slept, []time.Duration{15 * time.Second, 15 * time.Second}) {
+		t.Errorf("slept %v", w.slept)
+	}
+}
+
 func TestDryRunChangesNothing(t *testing.T) {
 	w := setup(t)
 	for range 2 {
 		o, err := w.Apply(t.Context(), wanted, false)
-		if err != nil || len(o.Steps) != 1 || len(w.stripe.Endpoints()) != 0 {
+		if err != nil || len(o.Steps) != 3 || len(w.stripe.Endpoints()) != 0 {
 			t.Errorf("got %+v, %v", o, err)
 		}
 	}
@@ -156,9 +200,7 @@ func TestEndpointIsBroughtToWhatIsWanted(t *testing.T) {
 
 func TestEndpointMadeByHandIsFoundByItsURL(t *testing.T) {
 	w := setup(t)
-	if _, _, err := w.Admin.Create(t.Context(), stripeadmin.Wanted{URL: url, Types: []string{"*"}}, ""); err != nil {
-		t.Fatal(err)
-	}
+	w.byHand()
 	w.put("whsec_by_hand")
 	w.apply(wanted)
 	if e := w.stripe.Endpoints(); len(e) != 1 || e[0].Metadata["backstop_stage"] != "test" {
@@ -205,6 +247,7 @@ func TestRollGoesStepByStepAndEndsWithOneSecret(t *testing.T) {
 	w := setup(t)
 	w.apply(wanted)
 	old := w.stripe.Endpoints()[0]
+	w.slept, w.asked = nil, 0
 	// Stored before the successor delivers anything.
 	w.fault = func(r *http.Request) stripefake.Fault {
 		if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/webhook_endpoints/") && len(w.stripe.Endpoints()) == 2 {
@@ -316,9 +359,7 @@ func TestSuccessorWithoutAStoredSecretIsMadeAgain(t *testing.T) {
 
 func TestSecretStoredByHandGoesWithItsEndpoint(t *testing.T) {
 	w := setup(t)
-	if _, _, err := w.Admin.Create(t.Context(), wanted, ""); err != nil {
-		t.Fatal(err)
-	}
+	w.byHand()
 	w.put("whsec_by_hand")
 	w.roll()
 	if names := w.names(); len(names) != 2 || names[1] != "unnamed-1" {

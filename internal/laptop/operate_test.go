@@ -150,7 +150,6 @@ func TestRolledSecretRefusesNotOneDeliveryUnderLoad(t *testing.T) {
 	if _, err := p.Apply(t.Context(), wanted, true); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(endpoint.Settle) // the receiver has read the store before there was an endpoint
 	load := &stripeUnderLoad{t: t, laptop: l, sent: map[string]int{}, refused: map[string]int{}}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -9,15 +9,15 @@
 // # Secrets
 //
 // Stripe shows a signing secret once, in the answer that creates the endpoint (Stripe API Reference, "Create a webhook
-// endpoint"). It goes from there into the secret store, under the endpoint's id, and is shown to nobody.
+// endpoint"). It goes from there into the secret store, under the endpoint's id, and is shown to nobody. Until it is
+// there and the receiver takes it, an endpoint is idle: it subscribes to an event type that does not happen, since
+// Stripe takes no empty list. A crash before leaves an endpoint whose secret nobody knows; it is deleted and made again.
 //
 // # Rolling a secret
 //
 // The API has no call that rolls a secret, so another endpoint is created at the same URL, and refuses nothing:
 //
-//  1. The successor is created with an event type that does not happen (Stripe takes no empty list), so that nothing is
-//     signed with a secret nobody knows. A crash here leaves an endpoint without a stored secret, which is deleted and
-//     made again.
+//  1. The successor is created, idle.
 //  2. Its secret is stored beside the old one. Instances that run keep what they read for up to five minutes, but read
 //     again when a signature does not match, at most every ten seconds: after Settle every one of them would.
 //  3. The successor subscribes to the stage's types. Both deliver now; the ledger knows duplicates.
@@ -45,7 +45,7 @@ const (
 	metaLive     = "backstop_live_s"   // when it began to deliver in its place, in seconds since the epoch
 )
 
-// idle is what a successor subscribes to until its secret is known: a type of a product this is not for.
+// idle is what an endpoint subscribes to until its secret is known: a type of a product this is not for.
 const idle = "terminal.reader.action_failed"
 
 // APIVersion is the version endpoints are created with: the one stripe-go's types are written for.
@@ -66,7 +66,7 @@ type Endpoint struct {
 	Livemode   bool     `json:"livemode"`
 }
 
-// Idle reports whether the endpoint is a successor that does not deliver yet.
+// Idle reports whether the endpoint does not deliver yet.
 func (e Endpoint) Idle() bool { return slices.Equal(e.Types, []string{idle}) }
 
 // Wanted is how an endpoint should be.
@@ -140,16 +140,15 @@ func endpointOf(e *stripe.WebhookEndpoint) Endpoint {
 	}
 }
 
-// Create creates an endpoint and returns it with its signing secret, which Stripe never shows again. With replaces it
-// is a successor, which delivers nothing yet.
+// Create creates an idle endpoint and returns it with its signing secret, which Stripe never shows again. replaces is
+// the endpoint it is to take the place of, or empty.
 func (c *Client) Create(ctx context.Context, w Wanted, replaces string) (Endpoint, string, error) {
-	types := w.Types
 	metadata := map[string]string{metaStage: w.Stage}
 	if replaces != "" {
-		types, metadata[metaReplaces] = []string{idle}, replaces
+		metadata[metaReplaces] = replaces
 	}
 	params := &stripe.WebhookEndpointCreateParams{
-		URL: &w.URL, APIVersion: stripe.String(APIVersion), EnabledEvents: stripe.StringSlice(types),
+		URL: &w.URL, APIVersion: stripe.String(APIVersion), EnabledEvents: stripe.StringSlice([]string{idle}),
 		Description: stripe.String("Backstop " + w.Stage), Metadata: metadata,
 	}
 	if w.Connect {
@@ -177,7 +176,7 @@ func (c *Client) Update(ctx context.Context, id string, w Wanted) (Endpoint, err
 	return endpointOf(e), nil
 }
 
-// GoLive lets a successor deliver from now on.
+// GoLive lets an idle endpoint deliver from now on.
 func (c *Client) GoLive(ctx context.Context, id string, w Wanted, now time.Time) (Endpoint, error) {
 	e, err := c.api.V1WebhookEndpoints.Update(ctx, id, &stripe.WebhookEndpointUpdateParams{
 		EnabledEvents: stripe.StringSlice(w.Types),
