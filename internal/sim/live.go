@@ -157,8 +157,12 @@ func (w *world) patience() time.Duration {
 		return 3 * schema.ProcessorTimeout * time.Duration(1+3/w.profile.processors)
 	}
 	// A receive whose reply is lost hides its messages for the queue's own time-out, and so does a process that dies
-	// before it could say otherwise; either can happen twice running. Pauses come on top.
-	return 3*schema.VisibilityTimeout + 10*time.Minute
+	// before it could say otherwise; either can happen twice running.
+	bound := 2*schema.VisibilityTimeout + time.Minute
+	if w.profile.pause || w.profile.down {
+		bound += 10 * time.Minute // a pause is 8 at most, an outage of AWS 3 and what it hid
+	}
+	return bound
 }
 
 // handedBack checks, at the end of a batch nothing went wrong with, that the messages that stay in the queue are not
