@@ -18,6 +18,9 @@ func (w *world) expire(ctx context.Context) error {
 	w.mu.Lock()
 	clear(w.messages) // SQS keeps messages for 14 days
 	clear(w.dead)
+	for _, g := range w.groups {
+		g.ready = time.Time{}
+	}
 	now := time.Since(w.start)
 	var deliveries []delivery
 	for _, e := range w.plan {

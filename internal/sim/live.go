@@ -116,6 +116,9 @@ func (w *world) orphan(p *proc) {
 func (w *world) attempted(p *proc, group, outcome string, took, again time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if p.abandoned {
+		return // its messages are long another's
+	}
 	g := w.group(group)
 	now := time.Now()
 	if !g.ready.IsZero() && outcome != "handed_back" {
