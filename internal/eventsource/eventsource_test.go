@@ -93,7 +93,7 @@ func TestSwitchingWaitsUntilItIsSo(t *testing.T) {
 func TestSwitchingGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second+time.Second/2) // between two looks
 		defer cancel()
 		err := client(func(string, string, string) string { return fmt.Sprintf(mapping, "Enabling") }).Switch(ctx, "m-1", true)
 		if err == nil || !strings.Contains(err.Error(), "Enabl") {
