@@ -34,12 +34,8 @@ func (w *world) lookAtQueue(action string, in wireRequest, body []byte) {
 		}
 	case "ReceiveMessage":
 		for _, m := range out.Messages {
-			if _, known := messages[m.MessageId]; !known {
-				w.seen[m.MessageId] = true
-				if wit := w.enter(messages, m.MessageId, m.Body); wit != nil {
-					wit.moved = false
-				}
-			}
+			// One that was moved here, or whose sender was gone before the answer, or is not there yet to hear it.
+			w.sent(messages, !dead, m.MessageId, m.Attributes.SequenceNumber, m.Body)
 			hide(messages, m.MessageId, schema.VisibilityTimeout)
 		}
 	case "ChangeMessageVisibilityBatch":

@@ -98,7 +98,10 @@ type wireRequest struct {
 type wireAnswer struct {
 	MessageId, SequenceNumber string
 	Successful                []struct{ Id, MessageId, SequenceNumber string }
-	Messages                  []struct{ MessageId, Body string }
+	Messages                  []struct {
+		MessageId, Body string
+		Attributes      struct{ SequenceNumber string }
+	}
 }
 
 // observe sees every call that was applied, at the moment it was, and who made it.
