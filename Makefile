@@ -26,12 +26,14 @@ build: ## build the functions for AWS Lambda (linux/arm64) into dist/
 		GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GOBUILD) -o dist/$$f/bootstrap ./functions/$$f || exit 1; done
 	@ls -l dist/*/bootstrap
 
+# Where the race detector makes a test ten times as long without anything for it to see, the test leaves itself out
+# under it and runs without: the planted faults of the simulation, the longest backlog, stories within one second.
 test: ## run every test
-	@mkdir -p $(dir $(TEST_REPORT))
+	@mkdir -p $(dir $(TEST_REPORT)) && rm -f $(TEST_REPORT)*
 	@[ -n "$(RACE)" ] || echo "no C compiler: the tests run without the race detector"
-	go tool gotestsum --format pkgname --jsonfile $(TEST_REPORT) -- $(RACE) $$(go list ./... | grep -v /infra)
-	go tool gotestsum --format pkgname --jsonfile $(TEST_REPORT).infra -- ./infra/...
-	@cat $(TEST_REPORT).infra >> $(TEST_REPORT) && rm $(TEST_REPORT).infra
+	go tool gotestsum --format pkgname --jsonfile $(TEST_REPORT).1 -- $(RACE) $$(go list ./... | grep -v /infra)
+	$(if $(RACE),go tool gotestsum --format pkgname --jsonfile $(TEST_REPORT).2 -- ./internal/sim ./internal/billing)
+	go tool gotestsum --format pkgname --jsonfile $(TEST_REPORT).3 -- ./infra/...
 
 lint: ## check format, vet and staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }

@@ -111,7 +111,7 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		l.attrs = append(l.attrs, slog.String("largest_group", swept.Group))
 	}
 	for _, dependency := range byCount(swept.Waiting) {
-		l.metric("WaitingOn_"+dependency, telemetry.Count, float64(swept.Waiting[dependency]))
+		l.metric(telemetry.WaitingOn+dependency, telemetry.Count, float64(swept.Waiting[dependency]))
 	}
 	if r.Tidier != nil {
 		tidied, err := r.Tidier.Run(ctx, false)

@@ -31,6 +31,7 @@ const (
 	ParkedOpen    = "ParkedOpen"          // entries parked: the alarm of record
 	TodoOpen      = "TodoOpen"            // entries recorded or processing
 	OldestTodoS   = "OldestTodoAge"       // Seconds
+	WaitingOn     = "WaitingOn_"          // and a dependency's name: entries that wait on it; only while there are some
 	Swept         = "Swept"               // pointers enqueued again
 	LargestGroup  = "LargestGroupBacklog" // open entries of the group with most
 	AuditMissing  = "AuditMissing"        // events Stripe has and the ledger had not
