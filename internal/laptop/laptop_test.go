@@ -1,13 +1,11 @@
 package laptop_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,6 +18,7 @@ import (
 	"backstop/events"
 	"backstop/internal/event"
 	"backstop/internal/laptop"
+	"backstop/internal/laptop/laptoptest"
 	"backstop/internal/ledger"
 	"backstop/internal/projection"
 	"backstop/internal/sender"
@@ -29,22 +28,7 @@ import (
 // binaries holds the functions, built once for all tests.
 var binaries string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "backstop-functions-")
-	if err == nil {
-		err = laptop.Build(context.Background(), dir, nil)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	binaries = dir
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { laptoptest.Main(m, &binaries) }
 
 // lines gathers what the functions wrote.
 type lines struct {

@@ -3,11 +3,9 @@ package proof
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +22,7 @@ import (
 	"backstop/internal/config"
 	"backstop/internal/event"
 	"backstop/internal/laptop"
+	"backstop/internal/laptop/laptoptest"
 	"backstop/internal/ledger"
 	"backstop/internal/sender"
 	"backstop/internal/stripefake"
@@ -32,22 +31,7 @@ import (
 // binaries holds the functions, built once for all tests.
 var binaries string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "backstop-proof-")
-	if err == nil {
-		err = laptop.Build(context.Background(), dir, nil)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	binaries = dir
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { laptoptest.Main(m, &binaries) }
 
 // The secrets of a deployment, where the template says they are: in Secrets Manager.
 const (

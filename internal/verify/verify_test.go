@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"backstop/internal/awslocal"
 	"backstop/internal/laptop"
+	"backstop/internal/laptop/laptoptest"
 	"backstop/internal/ledger"
 	"backstop/internal/queue"
 	"backstop/internal/signature"
@@ -26,22 +26,7 @@ import (
 
 var binaries string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "backstop-verify-")
-	if err == nil {
-		err = laptop.Build(context.Background(), dir, nil)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	binaries = dir
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { laptoptest.Main(m, &binaries) }
 
 // local is the laptop as the checks see it.
 type local struct {
