@@ -43,8 +43,9 @@ lint: ## check format, vet and staticcheck
 bench: ## measure speed and size
 	go test -run '^$$' -bench . -benchmem ./internal/...
 
-synth: build ## synthesise the stack into cdk.out/, without the CDK command
-	CDK_OUTDIR=cdk.out go run ./infra
+synth: build ## synthesise the stack into cdk.out/, without the CDK command: make synth STAGE=prod
+	CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"$(STAGE)"}' go run ./infra
+	@ls cdk.out/*.template.json
 
 snapshot: ## write the golden templates anew, after a change of the stack that is meant
 	go test ./infra/pipeline -run TestTemplatesAreThoseCommitted -update

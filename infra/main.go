@@ -5,7 +5,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
@@ -40,6 +42,11 @@ func run() (err error) {
 		}
 	}()
 	app := awscdk.NewApp(nil)
+	if all, ok := app.Node().GetAllContext(nil).(map[string]any); ok {
+		if err := pipeline.CheckNames(slices.Collect(maps.Keys(all))); err != nil {
+			return fmt.Errorf("read the context: %w", err)
+		}
+	}
 	settings, err := pipeline.Read(func(name string) string {
 		if value := app.Node().TryGetContext(jsii.String(name)); value != nil {
 			return fmt.Sprint(value)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,6 +200,28 @@ func (s Settings) Validate() error {
 
 // Context reads one value of the CDK's context (-c name=value); empty when it is not given.
 type Context func(name string) string
+
+// Names are those that Read understands.
+var Names = []string{
+	"stage", "email", "pager", "domain", "certificate", "mode", "key", "tracing", "audit", "silence", "reserve",
+	"apiVersion", "eventTypes", "accounts",
+}
+
+// CheckNames refuses context names that Read does not understand: a mistyped email would be an address that hears of
+// nothing. The CDK's own names hold a colon or a slash and are none of ours.
+func CheckNames(given []string) error {
+	var unknown []string
+	for _, name := range given {
+		if !strings.ContainsAny(name, ":/") && !slices.Contains(Names, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	return fmt.Errorf("nothing is called %s: want one of %s", strings.Join(unknown, ", "), strings.Join(Names, ", "))
+}
 
 // Read makes the settings from the stage's defaults and the context:
 //

@@ -115,6 +115,34 @@ func TestContextThatIsNotUnderstoodIsRefused(t *testing.T) {
 	}
 }
 
+func TestContextNamesThatNobodyReadsAreRefused(t *testing.T) {
+	t.Parallel()
+	if err := CheckNames([]string{"stage", "email", "aws:cdk:version-reporting", "@aws-cdk/core:newStyleStackSynthesis"}); err != nil {
+		t.Errorf("good names: %v", err)
+	}
+	err := CheckNames([]string{"stage", "emial"})
+	if err == nil || !strings.Contains(err.Error(), "nothing is called emial") {
+		t.Errorf("a mistyped name: %v", err)
+	}
+}
+
+func TestContextReadsEveryNameItSaysItKnows(t *testing.T) {
+	t.Parallel()
+	asked := map[string]bool{}
+	if _, err := Read(func(name string) string { asked[name] = true; return "" }); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names {
+		if !asked[name] {
+			t.Errorf("%s is said to be known and is not read", name)
+		}
+		delete(asked, name)
+	}
+	for name := range asked {
+		t.Errorf("%s is read and not said to be known", name)
+	}
+}
+
 func TestEnvironmentLeavesOutWhatIsNotSet(t *testing.T) {
 	t.Parallel()
 	if _, set := Prod().environment("reconciler")[config.Accounts]; set {
