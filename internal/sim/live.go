@@ -165,6 +165,9 @@ func (w *world) patience() time.Duration {
 	if w.profile.pause || w.profile.down {
 		bound += 10 * time.Minute // a pause is 8 at most, an outage of AWS 3 and what it hid
 	}
+	if w.profile.parallel == 1 {
+		bound += 5 * time.Minute // each hanging handler holds up its whole slot
+	}
 	return bound
 }
 

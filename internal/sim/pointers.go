@@ -63,6 +63,9 @@ func (w *world) lookAtQueue(action string, in wireRequest, body []byte) {
 			}
 		}
 		clear(messages)
+		for _, g := range w.groups {
+			g.ready = time.Time{} // until the sweep has been
+		}
 	}
 }
 
