@@ -15,11 +15,15 @@ import (
 	"backstop/internal/tally"
 )
 
-// awaitEffects waits until the local stack has settled the events and counts what they did.
+// awaitEffects waits until the local stack has settled the events and counts what they did; nil: it is paused.
 func (e *env) awaitEffects(ctx context.Context, list []sender.Event, patience time.Duration) (*tally.Tally, error) {
 	t, err := e.target(ctx, config.LedgerTable, config.BillingTable)
 	if err != nil {
 		return nil, err
+	}
+	if paused, err := t.paused(ctx); err == nil && paused != nil {
+		fmt.Fprintf(e.Err, "not waiting for effects: processing is paused by %s (%s); `backstop resume` goes on\n", paused.By, paused.Why)
+		return nil, nil
 	}
 	db := dynamodb.NewFromConfig(t.AWS)
 	counter := tally.Counter{Ledger: ledger.New(db, t.LedgerTable, e.now), Rows: projection.New(db), BillingTable: t.BillingTable}
@@ -38,14 +42,14 @@ func printTally(w io.Writer, t tally.Tally) {
 	if t.Open+t.Absent > 0 {
 		fmt.Fprintf(w, "; %d still open, %d not in the ledger", t.Open, t.Absent)
 	}
-	fmt.Fprintf(w, "\neffects: %d events took effect once, %d lost, %d doubled (counted from the rows the handlers wrote)\n",
-		t.Once, len(t.Lost), len(t.Doubled))
+	fmt.Fprintf(w, "\neffects: %s took effect once, %d lost, %d doubled (counted from the rows the handlers wrote)\n",
+		count(t.Once, "event"), len(t.Lost), len(t.Doubled))
 	for _, list := range []struct {
 		what string
 		keys []string
 	}{{"lost", t.Lost}, {"doubled", t.Doubled}} {
 		for _, key := range list.keys[:min(5, len(list.keys))] {
-			fmt.Fprintf(w, "  %s: %s\n", list.what, key)
+			fmt.Fprintf(w, "  %s: %s\n", list.what, eventID(key))
 		}
 	}
 }

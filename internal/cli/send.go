@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +23,6 @@ import (
 	"backstop/internal/event"
 	"backstop/internal/secret"
 	"backstop/internal/sender"
-	"backstop/internal/tally"
 )
 
 type sendOptions struct {
@@ -99,6 +101,9 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 	if err != nil {
 		return usagef(cmd, "--drop: %v", err)
 	}
+	if err := o.check(cmd); err != nil {
+		return err
+	}
 	if dropped > 0 && o.age == 0 {
 		o.age = 20 * time.Minute
 	}
@@ -126,12 +131,13 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 		seed = rand.Uint64()
 	}
 	random := rand.New(rand.NewPCG(seed, seed))
-	list, err := freshEvents(args, o, e.now().Add(-o.age), random)
+	fresh := freshEvents
 	if o.story != "" {
-		list, err = freshStories(o, e.now().Add(-o.age), random)
+		fresh = freshStories
 	}
+	list, err := fresh(args, o, e.now().Add(-o.age), random)
 	if err != nil {
-		return usagef(cmd, "%v", err)
+		return usagef(cmd, "%w", err)
 	}
 	if o.story != "" && !o.shuffle {
 		o.workers = 1 // in the story's order
@@ -155,25 +161,61 @@ func (e *env) send(cmd *cobra.Command, args []string, o sendOptions) error {
 	report, err := sender.Send(ctx, deliveries, sender.Options{
 		Endpoint: o.endpoint, Secret: o.secret, Workers: o.workers, Rate: o.rate, Retries: o.retries, Now: e.now,
 		Progress: func(sender.Answer) { _ = bar.Add(1) },
+		Retrying: e.sayOnce(o.retries),
 	})
 	_ = bar.Finish()
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("send: %w", err)
 	}
 	if fake {
-		if err := tellDelivered(ctx, local.StripeEndpoint, report.Acknowledged); err != nil {
+		// What was acknowledged before a Ctrl-C was delivered all the same.
+		if err := tellDelivered(context.WithoutCancel(ctx), local.StripeEndpoint, report.Acknowledged); err != nil {
 			return err
 		}
 	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %d of %s acknowledged", len(report.Acknowledged), count(len(list), "event"))
+	}
+	taken := slices.DeleteFunc(slices.Clone(list), func(event sender.Event) bool { return !report.Acknowledged[event.ID] })
 	summary := summarise(list, deliveries, report, seed)
 	summary.Dropped = happened - len(list)
-	summary.Customers = customersOf(list)
-	if toLocal && local != nil && !o.noWait {
-		if summary.Effects, err = e.awaitEffects(ctx, list, o.timeout); err != nil {
+	summary.Customers = customersOf(taken)
+	if toLocal && local != nil && !o.noWait && len(taken) > 0 {
+		if summary.Effects, err = e.awaitEffects(ctx, taken, o.timeout); err != nil {
 			return err
 		}
 	}
 	return e.printSent(summary, report)
+}
+
+// sayOnce says at the first answer that is not 2xx that the delivery is made again: it takes half a minute to give up.
+func (e *env) sayOnce(retries int) func(sender.Answer) {
+	said := false
+	return func(answer sender.Answer) {
+		if !said && !e.json {
+			fmt.Fprintf(e.Err, "%s: trying again, up to %s\n", answered(answer), count(retries, "time"))
+		}
+		said = true
+	}
+}
+
+// check refuses figures that mean nothing.
+func (o *sendOptions) check(cmd *cobra.Command) error {
+	switch {
+	case cmd.Flags().Changed("count") && o.count < 1:
+		return usagef(cmd, "--count: %d is not a number of events: give 1 or more", o.count)
+	case o.workers < 1:
+		return usagef(cmd, "--workers: give 1 or more, not %d", o.workers)
+	case o.retries < 0:
+		return usagef(cmd, "--retries: give 0 or more, not %d", o.retries)
+	case !(o.rate >= 0):
+		return usagef(cmd, "--rate: give the events a second, not %v", o.rate)
+	case o.age < 0:
+		return usagef(cmd, "--age: events of the future do not happen")
+	case o.endpoint != "":
+		return checkURL(cmd, "--endpoint", o.endpoint)
+	}
+	return nil
 }
 
 func customersOf(list []sender.Event) []string {
@@ -208,7 +250,7 @@ func (e *env) signingSecret(ctx context.Context, local *devTarget, toLocal bool)
 
 // freshEvents makes the events the arguments ask for, in the order they happened.
 func freshEvents(args []string, o sendOptions, now time.Time, random *rand.Rand) ([]sender.Event, error) {
-	var samples [][]byte
+	var samples []sample
 	for _, arg := range args {
 		found, err := samplesOf(arg)
 		if err != nil {
@@ -216,28 +258,28 @@ func freshEvents(args []string, o sendOptions, now time.Time, random *rand.Rand)
 		}
 		samples = append(samples, found...)
 	}
-	count := o.count
-	if count <= 0 {
-		count = len(samples)
-	}
-	list := make([]sender.Event, count)
+	list := make([]sender.Event, cmp.Or(o.count, len(samples)))
 	for i := range list {
-		body, err := events.Fresh(samples[i%len(samples)], events.FreshOptions{
+		from := samples[i%len(samples)]
+		body, err := events.Fresh(from.body, events.FreshOptions{
 			Now: now, Customer: o.customer, Account: o.account, Rand: random,
 		})
-		if err != nil {
-			return nil, err
+		if err == nil {
+			list[i], err = toSend(body)
 		}
-		if list[i], err = toSend(body); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", from.name, err)
 		}
 	}
 	return list, nil
 }
 
 // freshStories makes a story happen to new customers, one after the other.
-func freshStories(o sendOptions, now time.Time, random *rand.Rand) ([]sender.Event, error) {
+func freshStories(_ []string, o sendOptions, now time.Time, random *rand.Rand) ([]sender.Event, error) {
 	story, err := events.FindStory(o.story)
+	if errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(o.story, "/\\") {
+		return nil, fmt.Errorf("--story: there is no %q; there are %s", o.story, strings.Join(storyNames(), ", "))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -258,6 +300,18 @@ func freshStories(o sendOptions, now time.Time, random *rand.Rand) ([]sender.Eve
 	return list, nil
 }
 
+func storyNames() []string {
+	stories, err := events.Stories()
+	if err != nil {
+		return nil // they are built in, and tested
+	}
+	names := make([]string, len(stories))
+	for i, story := range stories {
+		names[i] = story.Name
+	}
+	return names
+}
+
 func toSend(body []byte) (sender.Event, error) {
 	envelope, err := event.Parse(body)
 	if err != nil {
@@ -266,15 +320,21 @@ func toSend(body []byte) (sender.Event, error) {
 	return sender.Event{ID: envelope.ID, Type: envelope.Type, Key: envelope.Key(""), Customer: envelope.CustomerRef, Body: body}, nil
 }
 
-func samplesOf(arg string) ([][]byte, error) {
+// sample is what fresh events are made of.
+type sample struct {
+	name string // its type, or the file it comes from
+	body []byte
+}
+
+func samplesOf(arg string) ([]sample, error) {
 	if strings.HasSuffix(arg, ".json") {
 		body, err := os.ReadFile(arg)
 		if err != nil {
 			return nil, fmt.Errorf("read the event: %w", err)
 		}
-		return [][]byte{body}, nil
+		return []sample{{arg, body}}, nil
 	}
-	var found [][]byte
+	var found []sample
 	for _, typ := range events.Types() {
 		matched, err := path.Match(arg, typ.Name)
 		if err != nil {
@@ -287,7 +347,7 @@ func samplesOf(arg string) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, body)
+		found = append(found, sample{typ.Name, body})
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("no event type in events/ is called %q; give a file to send another one", arg)
@@ -317,80 +377,4 @@ func (e *env) bar(total int, what string) *progressbar.ProgressBar {
 	return progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-}
-
-// sent is what send prints.
-type sent struct {
-	Events       int            `json:"events"` // delivered ones
-	Dropped      int            `json:"dropped,omitempty"`
-	Deliveries   int            `json:"deliveries"`
-	Attempts     int            `json:"attempts"`
-	Acknowledged int            `json:"acknowledged"`
-	Refused      int            `json:"refused"`
-	Answers      map[string]int `json:"answers"`
-	P50MS        float64        `json:"ack_p50_ms"`
-	P99MS        float64        `json:"ack_p99_ms"`
-	Customers    []string       `json:"customers"` // that the events name, in their order
-	Seed         uint64         `json:"seed"`
-	Effects      *tally.Tally   `json:"effects,omitempty"`
-}
-
-func summarise(list, deliveries []sender.Event, report sender.Report, seed uint64) sent {
-	s := sent{
-		Events: len(list), Deliveries: len(deliveries), Attempts: report.Deliveries,
-		Acknowledged: len(report.Acknowledged), Refused: len(report.Refused), Answers: map[string]int{}, Seed: seed,
-		P50MS: milliseconds(sender.Percentile(report.Took, 50)), P99MS: milliseconds(sender.Percentile(report.Took, 99)),
-	}
-	for _, code := range report.Codes() {
-		s.Answers[answerName(code)] = report.Statuses[code]
-	}
-	return s
-}
-
-func answerName(code int) string {
-	if code == 0 {
-		return "no answer"
-	}
-	return strconv.Itoa(code)
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func (e *env) printSent(s sent, report sender.Report) error {
-	trouble := s.Acknowledged < s.Events || (s.Effects != nil && !s.Effects.Clean())
-	if e.json {
-		if err := e.printJSON(s); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintf(e.Out, "%d events in %d deliveries: %d events acknowledged", s.Events, s.Deliveries, s.Acknowledged)
-		if s.Attempts > s.Deliveries {
-			fmt.Fprintf(e.Out, " after %d attempts", s.Attempts)
-		}
-		fmt.Fprintln(e.Out)
-		for _, code := range report.Codes() {
-			fmt.Fprintf(e.Out, "  %-9s %d\n", answerName(code), report.Statuses[code])
-		}
-		fmt.Fprintf(e.Out, "  acknowledged in %.1f ms at the median, %.1f ms at the 99th percentile\n", s.P50MS, s.P99MS)
-		if s.Dropped > 0 {
-			fmt.Fprintf(e.Out, "  %d more were dropped on the way: the next audit finds them, or `backstop audit --since 1h --yes`\n", s.Dropped)
-		}
-		for i, refused := range report.Refused {
-			if i == 5 {
-				fmt.Fprintf(e.Out, "  ... and %d more\n", len(report.Refused)-i)
-				break
-			}
-			fmt.Fprintf(e.Out, "  never acknowledged: %s %s, last answer %s\n", refused.Event.ID, refused.Event.Type, answerName(refused.Status))
-		}
-		if s.Effects != nil {
-			printTally(e.Out, *s.Effects)
-		}
-		if len(s.Customers) == 1 {
-			fmt.Fprintf(e.Out, "see what became of it: backstop customer %s\n", s.Customers[0])
-		}
-	}
-	if trouble {
-		return errFindings
-	}
-	return nil
 }

@@ -202,8 +202,14 @@ func (s *stage) await(status ledger.Status, n int) []ledger.Entry {
 // run runs a command line and returns its exit code and what it printed. No secret may be in it.
 func (s *stage) run(args ...string) (code int, out, errs string) {
 	s.Helper()
+	return s.runUntil(s.Context(), args...)
+}
+
+// runUntil is run with a context of its own.
+func (s *stage) runUntil(ctx context.Context, args ...string) (code int, out, errs string) {
+	s.Helper()
 	var stdout, stderr bytes.Buffer
-	code = run(s.Context(), args, &env{
+	code = run(ctx, args, &env{
 		Streams: Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr},
 		vars:    func(name string) (string, bool) { return "ada", name == "USER" },
 		now:     time.Now,

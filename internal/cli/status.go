@@ -114,6 +114,16 @@ func readControl[T any](ctx context.Context, t *target, name string, into **T) e
 	return nil
 }
 
+// paused returns who paused the pipeline and why; nil: nobody.
+func (t *target) paused(ctx context.Context) (*pauseNote, error) {
+	var note *pauseNote
+	err := readControl(ctx, t, reconcile.Paused, &note)
+	if note != nil && *note == (pauseNote{}) {
+		note = nil
+	}
+	return note, err
+}
+
 func depthOf(attributes map[string]string) depth {
 	number := func(name string) int {
 		n, _ := strconv.Atoi(attributes[name]) // SQS writes numbers; a missing one counts as none

@@ -47,6 +47,8 @@ type Options struct {
 
 	// Progress, when set, is called after each delivery that ended, from one goroutine at a time.
 	Progress func(Answer)
+	// Retrying, when set, is called before a delivery is made again, from one goroutine at a time.
+	Retrying func(Answer)
 }
 
 // Answer is what became of one delivery, its retries included.
@@ -152,6 +154,11 @@ func (r *run) deliver(ctx context.Context, event Event) error {
 		r.attempt(ctx, &answer)
 		if answer.Acknowledged() || answer.Attempts > r.opts.Retries {
 			break
+		}
+		if r.opts.Retrying != nil && ctx.Err() == nil {
+			r.mu.Lock()
+			r.opts.Retrying(answer)
+			r.mu.Unlock()
 		}
 		wait := r.opts.Backoff << min(answer.Attempts-1, 5)
 		select {
