@@ -57,7 +57,7 @@ func TestHistories(t *testing.T) {
 	case raced:
 		want = 800
 	default:
-		want = 4000
+		want = 3000
 	}
 	began := time.Now()
 	var (
