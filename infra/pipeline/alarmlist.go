@@ -82,7 +82,7 @@ func lateAlarms(s Settings, p parts) []alarm {
 	}, {
 		name:  "one-group-fills-the-scan-window",
 		means: "One customer's backlog nears the 120,000 messages SQS looks through; beyond it all other customers stand still.",
-		do:    "Find the group's head with `backstop events --customer`, and park or mend it.",
+		do:    "The sweep's log line names it: largest_group. See what its head waits on with `backstop events --customer`, and mend or discard that.",
 		calm:  "It takes tens of thousands of open events.",
 		// Half of the window (Amazon SQS Developer Guide, "Avoid large message backlogs with the same message group
 		// ID"): at 100 events a second of one customer, ten minutes remain.

@@ -111,6 +111,9 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		l.attrs = append(l.attrs, slog.String("largest_group", swept.Group))
 	}
 	for _, dependency := range byCount(swept.Waiting) {
+		if strings.ContainsRune(dependency, ' ') {
+			continue // a handler that asked to come again: no dependency, and each name would be one more metric
+		}
 		l.metric(telemetry.WaitingOn+dependency, telemetry.Count, float64(swept.Waiting[dependency]))
 	}
 	if r.Tidier != nil {
