@@ -53,11 +53,12 @@ snapshot: ## write the golden templates anew, after a change of the stack that i
 deploy: ## deploy a stage: make deploy STAGE=prod CONTEXT="-c email=oncall@example.com"
 	$(CDK) deploy -c stage=$(STAGE) $(CONTEXT)
 
-# What is printed as it goes on wants the folder of the package: go test holds back the output of a named one.
-SIMFLAGS = $(if $(SEED),-sim.seed $(SEED)) $(if $(LIFECYCLES),-sim.lifecycles $(LIFECYCLES)) $(if $(EVENT),-sim.event $(EVENT))
+# Without SEED or LIFECYCLES: a minute of histories, the planted faults, and the scenarios in their full size.
+SIMFLAGS = $(if $(SEED),-run TestHistories -sim.seed=$(SEED)) $(if $(EVENT),-sim.event=$(EVENT)) \
+	$(if $(LIFECYCLES),-run TestHistories -sim.lifecycles=$(LIFECYCLES)) $(if $(SEED)$(LIFECYCLES),,-sim.full)
 
 sim: ## simulate lifecycles under faults: make sim, make sim LIFECYCLES=1000000, make sim SEED=7
-	cd internal/sim && go test -v -run '^TestHistories$$' -count=1 -timeout 0 . $(SIMFLAGS)
+	go test ./internal/sim -count=1 -v -timeout 0 $(SIMFLAGS)
 
 crash: ## kill -9 the functions under load and count: lost, doubled, out of order
 	cd internal/crash && go test -run '^TestCrash$$' -count=1 -timeout 8m -crash

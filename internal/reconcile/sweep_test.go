@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -261,10 +262,16 @@ func TestLineHoldsTheCountsTheAlarmsRead(t *testing.T) {
 				w.check(w.ledger.Release(w.ctx, w.claim(key, time.Minute), ledger.Releasing{WaitsOn: "stripe", Class: ledger.ClassOutage, Error: "down"}))
 			}
 		}
-		w.recorded("evt_b", "cus_small")
+		small := w.recorded("evt_b", "cus_small").Key
+		w.check(w.ledger.Release(w.ctx, w.claim(small, time.Minute), ledger.Releasing{WaitsOn: "handler mailer", Class: ledger.ClassRetry, Error: "not yet"}))
 		w.park(w.recorded("evt_p", "cus_p").Key)
 		time.Sleep(150 * time.Second)
 		line := w.reconcile("sweep")
+		for name := range line {
+			if strings.Contains(name, "mailer") {
+				t.Errorf("%s is a metric of its own", name)
+			}
+		}
 		for name, want := range map[string]any{
 			"TodoOpen": 6.0, "ParkedOpen": 1.0, "OldestTodoAge": 150.0, "Swept": 6.0, "LargestGroupBacklog": 5.0,
 			"largest_group": "cus_big", "WaitingOn_stripe": 3.0, "dead_letters": 1.0, "ghosts_deleted": 0.0, "complete": true,
