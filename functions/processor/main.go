@@ -1,4 +1,4 @@
-// The processor takes batches of pointers from the queue. What it does is in package process; here it is wired, and
+// Command processor takes batches of pointers from the queue. What it does is in package process; here it is wired, and
 // here handlers are registered: one line a type.
 package main
 

@@ -1,4 +1,4 @@
-// The receiver takes Stripe's deliveries from the gateway. What it does is in package receive; here it is wired.
+// Command receiver takes Stripe's deliveries from the gateway. What it does is in package receive; here it is wired.
 package main
 
 import (

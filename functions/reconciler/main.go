@@ -1,4 +1,4 @@
-// The reconciler answers a schedule. What it does is in package reconcile; here it is wired.
+// Command reconciler answers a schedule. What it does is in package reconcile; here it is wired.
 package main
 
 import (
