@@ -114,7 +114,7 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		if strings.ContainsRune(dependency, ' ') {
 			continue // a handler that asked to come again: no dependency, and each name would be one more metric
 		}
-		l.metric(telemetry.WaitingOn+dependency, telemetry.Count, float64(swept.Waiting[dependency]))
+		l.metric(telemetry.WaitingOn(dependency), telemetry.Count, float64(swept.Waiting[dependency]))
 	}
 	if r.Tidier != nil {
 		tidied, err := r.Tidier.Run(ctx, false)
