@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,7 +22,7 @@ SQS. It prints a line for each delivery and each attempt, and ends everything on
 All state is in memory. Secrets come from ` + config.SigningSecrets + `, comma separated, or one is made up.`,
 		Example: "  backstop dev\n  " + config.SigningSecrets + "=whsec_... backstop dev --port 9000",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return e.dev(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return e.dev(cmd, o) },
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.Port, "port", 8080, "port of the webhook")
@@ -37,18 +36,33 @@ All state is in memory. Secrets come from ` + config.SigningSecrets + `, comma s
 	return cmd
 }
 
-func (e *env) dev(ctx context.Context, o laptop.Options) error {
+func (e *env) dev(cmd *cobra.Command, o laptop.Options) error {
+	ctx := cmd.Context()
 	settings, err := config.Read(e.vars)
 	if err != nil {
 		return err
 	}
 	o.Secrets, o.StripeKey, o.StripeURL, o.Accounts = settings.SigningSecrets, settings.StripeKey, settings.StripeURL, settings.Accounts
-
 	o.FakeStripe = true
-
+	if running, err := readDevTarget(); err != nil {
+		return err
+	} else if running != nil {
+		return fmt.Errorf("a local stack of this folder already runs: process %d, webhook %s (Ctrl-C there ends it; if that process is none, remove %s)",
+			running.PID, running.Endpoint, devFile)
+	}
+	if err := o.Check(); err != nil {
+		if errors.As(err, new(*laptop.PortTakenError)) {
+			return err
+		}
+		return usagef(cmd, "%w", err)
+	}
 	o.Binaries = ".backstop/functions"
-	fmt.Fprintln(e.Out, "building the functions (the first time takes a minute)")
-	if err := laptop.Build(ctx, o.Binaries, func(name string) { fmt.Fprintln(e.Out, "  built", name) }); err != nil {
+	said := e.Out
+	if e.json {
+		said = e.Err
+	}
+	fmt.Fprintln(said, "building the functions (the first time takes a minute)")
+	if err := laptop.Build(ctx, o.Binaries, func(name string) { fmt.Fprintln(said, "  built", name) }); err != nil {
 		return err
 	}
 	watch := newWatch(e.Out, terminal(e.Out), e.json)
@@ -65,16 +79,23 @@ func (e *env) dev(ctx context.Context, o laptop.Options) error {
 	if err := saved.save(); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	if !e.json {
+	if e.json {
+		watch.ready(ready{true, l.Endpoint, l.Secrets[0], l.AWSEndpoint, l.StripeEndpoint})
+	} else {
 		e.printDev(l)
 	}
 	<-ctx.Done()
 	fmt.Fprintln(e.Err, "\nending the functions and the local AWS")
-	err = l.Close()
-	if removal := os.Remove(devFile); removal != nil && err == nil {
-		err = fmt.Errorf("forget the local stack: %w", removal)
-	}
-	return err
+	return errors.Join(l.Close(), saved.forget())
+}
+
+// ready is the line that dev --json prints when events may come.
+type ready struct {
+	Ready          bool   `json:"ready"`
+	Endpoint       string `json:"endpoint"`
+	SigningSecret  string `json:"signing_secret"` // of this laptop only, as the banner shows it
+	AWSEndpoint    string `json:"aws_endpoint"`
+	StripeEndpoint string `json:"stripe_endpoint,omitempty"`
 }
 
 func (e *env) printDev(l *laptop.Laptop) {

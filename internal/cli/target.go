@@ -20,7 +20,7 @@ import (
 )
 
 // devFile is where a running `backstop dev` says how to reach it, below the folder it was started in. Commands
-// started in the same folder find it there, unless the environment names other resources.
+// started there, or below it in the same module, find it, unless the environment names other resources.
 const devFile = ".backstop/dev.json"
 
 // devTarget is the content of devFile.
@@ -48,21 +48,53 @@ func (d devTarget) save() error {
 	return nil
 }
 
-// readDevTarget returns nil when nothing says that a local stack runs.
+// forget removes what save wrote, unless another local stack has written there since.
+func (d devTarget) forget() error {
+	found, err := readDevFile(devFile)
+	if err != nil || found == nil || found.PID != d.PID {
+		return err
+	}
+	if err := os.Remove(devFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the local stack: %w", err)
+	}
+	return nil
+}
+
+// readDevTarget looks for a local stack that runs, in this folder and upwards to the module's own; nil: none does.
 func readDevTarget() (*devTarget, error) {
-	text, err := os.ReadFile(devFile)
+	folder, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	for {
+		d, err := readDevFile(filepath.Join(folder, devFile))
+		if err != nil {
+			return nil, err
+		}
+		if d != nil && running(d.PID) { // else it was killed before it could forget itself
+			return d, nil
+		}
+		_, err = os.Stat(filepath.Join(folder, "go.mod"))
+		if parent := filepath.Dir(folder); err != nil && parent != folder {
+			folder = parent
+			continue
+		}
+		return nil, nil
+	}
+}
+
+// readDevFile returns nil when there is no such file.
+func readDevFile(file string) (*devTarget, error) {
+	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", devFile, err)
+		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	var d devTarget
 	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, fmt.Errorf("read %s: %w (remove it and start `backstop dev` again)", devFile, err)
-	}
-	if !running(d.PID) {
-		return nil, nil // it was killed before it could forget itself
+		return nil, fmt.Errorf("read %s: %w (remove it and start `backstop dev` again)", file, err)
 	}
 	return &d, nil
 }

@@ -63,6 +63,13 @@ func (l logLine) ran() string {
 	return strings.Join(did, ", ")
 }
 
+// ready writes a line between those of the functions.
+func (w *watch) ready(r ready) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = json.NewEncoder(w.out).Encode(r) // to a terminal or a pipe: who has gone away needs no line
+}
+
 func (w *watch) line(function, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

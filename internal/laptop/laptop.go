@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -75,21 +75,11 @@ type Laptop struct {
 	StripeEndpoint string             // of the fake; empty: there is none
 	Stripe         *stripefake.Server // nil: there is none
 
+	closing   atomic.Bool
 	functions []lambda.Function
 	servers   []*http.Server
 	stop      context.CancelFunc
 	running   sync.WaitGroup
-}
-
-// PortTakenError says that something else listens on a port.
-type PortTakenError struct {
-	Port int
-	What string
-	Flag string
-}
-
-func (e *PortTakenError) Error() string {
-	return fmt.Sprintf("port %d for the %s is taken: end what listens there, or choose another with %s", e.Port, e.What, e.Flag)
 }
 
 // Start starts everything and returns when the functions have asked for work.
@@ -101,6 +91,12 @@ func Start(ctx context.Context, opts Options) (*Laptop, error) {
 		opts.Secrets = []string{"whsec_" + rand.Text()}
 	}
 	l := &Laptop{Secrets: opts.Secrets}
+	log := opts.Log
+	opts.Log = func(function, line string) {
+		if !l.closing.Load() { // what is cut off by Close is nobody's trouble
+			log(function, line)
+		}
+	}
 	var work context.Context
 	work, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := l.start(ctx, work, opts); err != nil {
@@ -132,7 +128,7 @@ func (l *Laptop) start(ctx, work context.Context, opts Options) error {
 		return fmt.Errorf("create the local tables and queues: %w", err)
 	}
 
-	if opts.FakeStripe && opts.StripeKey == "" && opts.StripeURL == "" {
+	if opts.fakesStripe() {
 		if opts, err = l.startStripe(opts); err != nil {
 			front.Close()
 			return err
@@ -155,17 +151,6 @@ func (l *Laptop) start(ctx, work context.Context, opts Options) error {
 	})
 	l.serve(front, l.Gateway)
 	return l.startSources(work, opts)
-}
-
-func listen(port int, what, flag string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, &PortTakenError{Port: port, What: what, Flag: flag}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen for the %s: %w", what, err)
-	}
-	return listener, nil
 }
 
 func (l *Laptop) serve(listener net.Listener, handler http.Handler) {
@@ -286,7 +271,10 @@ func (l *Laptop) schedule(work context.Context, payload string, every time.Durat
 }
 
 // Close ends the sources, the front, the functions and the local AWS, in this order, and waits for all of them.
+//
+// What the functions write from then on is dropped.
 func (l *Laptop) Close() error {
+	l.closing.Store(true)
 	l.stop()
 	var problems []error
 	if l.Host != nil {

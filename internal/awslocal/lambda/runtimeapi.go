@@ -34,6 +34,8 @@ func (p *process) next(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	case <-p.ctx.Done():
+		// An answer without a request would be an error of the function's. The process is being killed: it gets none.
+		<-r.Context().Done()
 		return
 	}
 	deadline := p.fn.host.opts.Now().Add(p.fn.Timeout)

@@ -56,6 +56,9 @@ func (s *sandbox) run() {
 		if p.run(func() { s.tell(nil) }) {
 			s.tell(nil)
 			failures = 0
+			if s.fn.host.ctx.Err() == nil {
+				s.fn.host.opts.Log(s.fn.Name, "died ("+p.exitReason()+"): started again")
+			}
 			continue
 		}
 		s.tell(fmt.Errorf("function %s ended before it asked for work: %s", s.fn.Name, p.exitReason()))
