@@ -38,7 +38,7 @@ Exit code 1: something is missing, unhealed or unexpected, or could not be compa
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return e.audit(cmd, since, yes) },
 	}
-	cmd.Flags().StringVar(&since, "since", "24h", "an age (24h, 7d) or a time (2026-01-31T15:00:00Z)")
+	cmd.Flags().StringVar(&since, "since", "24h", "an age (24h, 7d), a day (2026-01-31) or a time (2026-01-31T15:00:00Z)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "heal what is missing; without, say what is")
 	return cmd
 }
@@ -53,7 +53,7 @@ func (e *env) audit(cmd *cobra.Command, text string, heal bool) error {
 	ctx := cmd.Context()
 	since, err := parseSince(text, e.now())
 	if err != nil || since.IsZero() {
-		return usagef(cmd, "--since: %q is neither an age (24h, 7d) nor a time", text)
+		return usagef(cmd, "--since: %q is neither an age (24h, 7d), a day (2026-01-31) nor a time", text)
 	}
 	t, err := e.target(ctx, config.LedgerTable, config.QueueURL)
 	if err != nil {
@@ -122,15 +122,17 @@ func (e *env) printAudit(report reconcile.Audited, unexpected []reconcile.Findin
 		return e.printJSON(struct {
 			reconcile.Audited
 			DryRun     bool                `json:"dry_run"`
-			Unexpected []reconcile.Finding `json:"unexpected,omitempty"`
-		}{report, !healed, unexpected})
+			Findings   []reconcile.Finding `json:"findings"`
+			Notes      []string            `json:"notes"`
+			Unexpected []reconcile.Finding `json:"unexpected"`
+		}{report, !healed, some(report.Findings), some(report.Notes), some(unexpected)})
 	}
 	findings := append(report.Findings, unexpected...)
 	if len(findings) > 0 {
 		w := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "CREATED\tEVENT\tTYPE\tFINDING\tWHY")
 		for _, f := range findings[:min(len(findings), shown)] {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clock(f.CreatedS*1000), f.Key, f.Type, f.What, f.Why)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clock(f.CreatedS*1000), eventID(string(f.Key)), f.Type, f.What, f.Why)
 		}
 		if err := w.Flush(); err != nil {
 			return err

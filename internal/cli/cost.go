@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -54,9 +55,16 @@ func parseCount(text string) (float64, error) {
 	return parseUnits(text, map[string]float64{"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}, "250k or 5M")
 }
 
+// smallest is the size, in bytes, below which a number without a unit is rather one of kilobytes.
+const smallest = 256
+
 // parseSize reads a size as AWS meters it: a KB is 1,024 bytes.
 func parseSize(text string) (float64, error) {
-	return parseUnits(text, map[string]float64{"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20}, "900B, 6KB or 1MB")
+	bytes, err := parseUnits(text, map[string]float64{"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20}, "900B, 6KB or 1MB")
+	if err == nil && bytes < smallest && !strings.HasSuffix(text, "B") {
+		return 0, fmt.Errorf("%s bytes are no event: give a unit, such as %sKB", text, text)
+	}
+	return bytes, err
 }
 
 func parseUnits(text string, units map[string]float64, example string) (float64, error) {
@@ -82,6 +90,7 @@ type costReport struct {
 	TotalDollars      float64       `json:"total_dollars"`
 	OneAtATimeDollars float64       `json:"variable_dollars_one_at_a_time"`
 	Lower             []cost.Saving `json:"lower"`
+	alonePerMillion   float64       // dollars, were every event alone in its batch
 }
 
 func (e *env) cost(w cost.Workload, s cost.Stage) error {
@@ -89,18 +98,34 @@ func (e *env) cost(w cost.Workload, s cost.Stage) error {
 	single.Batch = 1
 	r := costReport{
 		Estimate: cost.Of(w, s), Events: w.Events, BodyBytes: w.BodyBytes, Stage: s.Name,
-		OneAtATimeDollars: cost.Sum(cost.Of(single, s).Variable), Lower: cost.Lower(w),
+		OneAtATimeDollars: cents(cost.Sum(cost.Of(single, s).Variable)), Lower: cost.Lower(w),
 	}
-	r.VariableDollars, r.KeptDollars, r.FixedDollars = cost.Sum(r.Variable), cost.Sum(r.Kept), cost.Sum(r.Fixed)
-	r.TotalDollars = r.VariableDollars + r.KeptDollars + r.FixedDollars
 	if w.Events > 0 {
-		r.PerMillionDollars = r.VariableDollars / w.Events * 1e6
+		r.PerMillionDollars = cents(cost.Sum(r.Variable) / w.Events * 1e6)
+		r.alonePerMillion = cost.Sum(cost.Of(single, s).Variable) / w.Events * 1e6
 	}
+	r.round()
+	r.VariableDollars, r.KeptDollars, r.FixedDollars = cents(cost.Sum(r.Variable)), cents(cost.Sum(r.Kept)), cents(cost.Sum(r.Fixed))
+	r.TotalDollars = cents(r.VariableDollars + r.KeptDollars + r.FixedDollars)
 	if e.json {
 		return e.printJSON(r)
 	}
 	return e.printCost(r)
 }
+
+// round rounds the lines to cents, the estimate being no finer, so that what is printed adds up.
+func (r *costReport) round() {
+	for _, lines := range [][]cost.Line{r.Variable, r.Kept, r.Fixed} {
+		for i := range lines {
+			lines[i].Dollars = cents(lines[i].Dollars)
+		}
+	}
+	for i := range r.Lower {
+		r.Lower[i].Dollars = cents(r.Lower[i].Dollars)
+	}
+}
+
+func cents(dollars float64) float64 { return math.Round(dollars*100) / 100 }
 
 func (e *env) printCost(r costReport) error {
 	fmt.Fprintf(e.Out, "%s events of %.0f bytes a month, stage %s; list prices in us-east-1 of %s, before free tiers\n\n",
@@ -118,7 +143,7 @@ func (e *env) printCost(r costReport) error {
 	fmt.Fprintf(e.Out, "\n$%.2f a month", r.TotalDollars)
 	if r.Events > 0 {
 		fmt.Fprintf(e.Out, "; what varies is $%.2f a million, were every event alone in its batch $%.2f",
-			r.PerMillionDollars, r.OneAtATimeDollars/r.Events*1e6)
+			r.PerMillionDollars, r.alonePerMillion)
 	}
 	fmt.Fprint(e.Out, "\n\nWhat would lower it:\n")
 	for _, way := range r.Lower {

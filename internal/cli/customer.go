@@ -21,6 +21,8 @@ func newCustomer(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "customer CUSTOMER",
 		Short: "Show what a customer has, owes and gets, and the events that say so",
+		Long: `Customer shows each fact as it stands, and the latest event behind each. Events that later
+ones superseded are not listed: 'backstop events --customer CUSTOMER' lists all.`,
 		Example: `  backstop customer cus_PExample
   backstop customer cus_PExample --account acct_1Example --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +54,7 @@ func (e *env) customer(cmd *cobra.Command, account, id string) error {
 		return e.printJSON(struct {
 			billing.Account
 			Events []string `json:"events"`
-		}{found, found.Events()})
+		}{found, some(found.Events())})
 	}
 	var keys []ledger.Key
 	for _, key := range found.Events() {
@@ -68,7 +70,8 @@ func (e *env) customer(cmd *cobra.Command, account, id string) error {
 }
 
 func printAccount(out io.Writer, id string, a billing.Account, keys []ledger.Key, entries map[ledger.Key]ledger.Entry) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, heading(id, a.Customer))
 	if a.Entitlements != nil {
 		fmt.Fprintf(w, "\nmay use\t%s%s\n", orNone(strings.Join(a.Entitlements.Keys, ", ")), incomplete(a.Entitlements.Complete))
@@ -104,17 +107,24 @@ func printAccount(out io.Writer, id string, a billing.Account, keys []ledger.Key
 	for _, s := range a.Sessions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Status, s.PaymentStatus, money(s.AmountTotal, s.Currency), unsure(s.Origin))
 	}
-	fmt.Fprintln(w, "\nFROM EVENT\tTYPE\tCREATED\t")
+	fmt.Fprintln(w, "\nLATEST EVENT BEHIND EACH\tTYPE\tCREATED")
 	for _, key := range keys {
 		id := key[strings.LastIndexByte(string(key), '#')+1:]
 		entry, kept := entries[key]
 		if !kept {
-			fmt.Fprintf(w, "%s\t(forgotten)\t\t\n", id)
+			fmt.Fprintf(w, "%s\t(forgotten)\n", id)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t\n", id, entry.Type, time.Unix(entry.CreatedS, 0).UTC().Format(time.DateTime))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", id, entry.Type, time.Unix(entry.CreatedS, 0).UTC().Format(time.DateTime))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := printable(out, text.String()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "Events that later ones superseded are not listed: `backstop events --customer "+id+"` lists all.")
+	return err
 }
 
 func heading(id string, c *billing.Customer) string {

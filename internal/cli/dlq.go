@@ -29,13 +29,13 @@ reconciler does it every minute. Without --yes it says what it would delete.`,
 				return e.printJSON(done)
 			}
 			for _, key := range done.Ghosts {
-				fmt.Fprintf(e.Out, "ghost: %s\n", key)
+				fmt.Fprintf(e.Out, "ghost: %s\n", eventID(key))
 			}
 			if !yes {
-				fmt.Fprintf(e.Out, "%d messages looked at, %d ghosts would be deleted; --yes does it\n", done.Looked, len(done.Ghosts))
+				fmt.Fprintf(e.Out, "%s looked at, %s would be deleted; --yes does it\n", count(done.Looked, "message"), count(len(done.Ghosts), "ghost"))
 				return nil
 			}
-			fmt.Fprintf(e.Out, "%d messages looked at, %d ghosts deleted, %d kept\n", done.Looked, done.Deleted, done.Kept)
+			fmt.Fprintf(e.Out, "%s looked at, %s deleted, %d kept\n", count(done.Looked, "message"), count(done.Deleted, "ghost"), done.Kept)
 			return nil
 		},
 	}

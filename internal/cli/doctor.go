@@ -39,7 +39,14 @@ suffice. For AWS: read rights on the stage's tables, queues, secrets and mapping
 Exit code 1: there are errors.`,
 		Example: "  backstop doctor --stage prod\n  backstop doctor --url https://example.com/webhooks/stripe --json",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return e.doctor(cmd.Context(), url) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if url != "" {
+				if err := checkURL(cmd, "--url", url); err != nil {
+					return err
+				}
+			}
+			return e.doctor(cmd.Context(), url)
+		},
 	}
 	cmd.Flags().StringVar(&url, "url", "", "the URL the endpoint should post to: the stack's output WebhookURL")
 	return cmd
@@ -50,11 +57,12 @@ func (e *env) doctor(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
+	practice := url == "" && t.Local != nil && t.Local.StripeEndpoint != ""
 	if url == "" && t.Local != nil {
 		url = t.Local.Endpoint
 	}
 	g := &gathering{env: e, target: t, facts: doctor.Facts{
-		Wanted: t.wanted(url, false), Mode: t.Mode, Stage: e.stage, Accounts: len(t.Accounts) > 0, Handled: subscribed.Handled(), Now: e.now(),
+		Wanted: t.wanted(url, false), Mode: t.Mode, Stage: e.stage, Practice: practice, Accounts: len(t.Accounts) > 0, Handled: subscribed.Handled(), Now: e.now(),
 		Skews: map[string]time.Duration{},
 	}}
 	if t.Journal { // it listens to everything

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -54,8 +54,11 @@ Without --yes it says what it would do.`,
 		Example: "  backstop endpoint apply --url https://example.com/webhooks/stripe --stage prod\n  backstop endpoint apply --url https://example.com/webhooks/stripe --stage prod --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if u, err := url.Parse(o.url); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			if o.url == "" {
 				return usagef(cmd, "--url: give the URL of the webhook: the stack's output WebhookURL")
+			}
+			if err := checkURL(cmd, "--url", o.url); err != nil {
+				return err
 			}
 			return e.provision(cmd.Context(), o, (*endpoint.Provisioner).Apply)
 		},
@@ -182,13 +185,25 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (e *env) printProvisioned(o endpoint.Outcome, done bool) {
-	tense := "would: "
-	if done {
-		tense = "done: "
+// past turns a step that was to be taken into one that was.
+func past(step string) string {
+	verb, rest, _ := strings.Cut(step, " ")
+	switch verb {
+	case "create", "update", "delete", "remove":
+		verb += "d"
+	case "wait":
+		verb += "ed"
 	}
+	return verb + " " + rest
+}
+
+func (e *env) printProvisioned(o endpoint.Outcome, done bool) {
 	for _, step := range o.Steps {
-		fmt.Fprintln(e.Out, tense+step)
+		if done {
+			fmt.Fprintln(e.Out, past(step))
+		} else {
+			fmt.Fprintln(e.Out, "would "+step)
+		}
 	}
 	for _, wait := range o.Waiting {
 		fmt.Fprintln(e.Out, "waiting: "+wait)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ func (f *filter) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.types, "type", "", "event type, with wildcards: 'invoice.*'")
 	flags.StringVar(&f.customer, "customer", "", "customer, or whatever else the events are grouped by")
 	flags.StringSliceVar(&f.statuses, "status", nil, "recorded, processing, done, skipped, parked")
-	flags.StringVar(&f.since, "since", "", "recorded since: an age (24h, 7d) or a time (2026-01-31T15:00:00Z)")
+	flags.StringVar(&f.since, "since", "", "recorded since: an age (24h, 7d), a day (2026-01-31) or a time (2026-01-31T15:00:00Z)")
 	flags.StringVar(&f.errorClass, "error-class", "", "class of the last error, such as decode or outage")
 }
 
@@ -67,7 +68,7 @@ func (f *filter) matcher(cmd *cobra.Command, now time.Time) (func(ledger.Entry) 
 		if f.errorClass != "" && string(entry.Class) != f.errorClass {
 			return false
 		}
-		return since.IsZero() || entry.RecordedMS >= since.UnixMilli()
+		return since.IsZero() || recorded(entry) >= since.UnixMilli()
 	}, nil
 }
 
@@ -85,6 +86,9 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		return now.Add(-age), nil
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	if at, err := time.Parse(time.DateOnly, text); err == nil {
 		return at, nil
 	}
 	return time.Time{}, fmt.Errorf("%q is neither an age (24h, 7d) nor a time (2026-01-31T15:00:00Z)", text)
@@ -109,6 +113,9 @@ func newEvents(e *env) *cobra.Command {
 }
 
 func (e *env) events(cmd *cobra.Command, f filter, limit int) error {
+	if limit < 0 {
+		return usagef(cmd, "--limit: give 1 or more, or 0 for all, not %d", limit)
+	}
 	ctx := cmd.Context()
 	keep, err := f.matcher(cmd, e.now())
 	if err != nil {
@@ -123,10 +130,7 @@ func (e *env) events(cmd *cobra.Command, f filter, limit int) error {
 		return err
 	}
 	slices.SortFunc(entries, func(a, b ledger.Entry) int {
-		if a.RecordedMS != b.RecordedMS {
-			return int(b.RecordedMS - a.RecordedMS)
-		}
-		return strings.Compare(string(a.Key), string(b.Key))
+		return cmp.Or(cmp.Compare(recorded(b), recorded(a)), cmp.Compare(a.Key, b.Key))
 	})
 	total := len(entries)
 	if limit > 0 && total > limit {
@@ -140,13 +144,7 @@ func (e *env) events(cmd *cobra.Command, f filter, limit int) error {
 		}
 		return nil
 	}
-	w := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RECORDED\tEVENT\tTYPE\tGROUP\tSTATUS\tATTEMPTS\tLAST ERROR")
-	for _, entry := range entries {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", clock(entry.RecordedMS), entry.EventID, entry.Type, entry.Group,
-			entry.Status, entry.Attempts, firstLine(entry.LastError, 60))
-	}
-	if err := w.Flush(); err != nil {
+	if err := e.printTable(entries); err != nil {
 		return err
 	}
 	if total > len(entries) {
@@ -180,45 +178,77 @@ func listEntries(ctx context.Context, t *target, keep func(ledger.Entry) bool) (
 
 // view is an entry as --json shows it; its field names are the ledger's.
 type view struct {
-	Key          string                 `json:"key"`
-	Event        string                 `json:"event"`
-	Status       ledger.Status          `json:"status"`
-	Type         string                 `json:"type"`
-	CreatedS     int64                  `json:"created_s"`
-	Account      string                 `json:"account,omitempty"`
-	Livemode     bool                   `json:"livemode"`
-	APIVersion   string                 `json:"api_version,omitempty"`
-	ObjectID     string                 `json:"object_id,omitempty"`
-	Group        string                 `json:"group"`
-	Origin       ledger.Origin          `json:"origin"`
-	RecordedMS   int64                  `json:"recorded_ms"`
-	SettledMS    int64                  `json:"settled_ms,omitempty"`
-	Generation   int64                  `json:"generation"`
-	LeaseUntilMS int64                  `json:"lease_until_ms,omitempty"`
-	Attempts     int                    `json:"attempts"`
-	Steps        map[string]ledger.Step `json:"steps,omitempty"`
-	Suspect      bool                   `json:"suspect,omitempty"`
-	LastError    string                 `json:"last_error,omitempty"`
-	Class        ledger.Class           `json:"error_class,omitempty"`
-	WaitsOn      string                 `json:"waits_on,omitempty"`
-	FirstWaitMS  int64                  `json:"first_wait_ms,omitempty"`
-	Sweeps       int                    `json:"sweeps,omitempty"`
-	Replay       int                    `json:"replay,omitempty"`
-	Replays      []ledger.Replayed      `json:"replays,omitempty"`
-	DeleteAfterS int64                  `json:"delete_after_s,omitempty"`
-	Payload      json.RawMessage        `json:"payload,omitempty"`
+	Key          string              `json:"key"`
+	Event        string              `json:"event"`
+	Status       ledger.Status       `json:"status"`
+	Type         string              `json:"type"`
+	CreatedS     int64               `json:"created_s"`
+	Account      string              `json:"account,omitempty"`
+	Livemode     bool                `json:"livemode"`
+	APIVersion   string              `json:"api_version,omitempty"`
+	ObjectID     string              `json:"object_id,omitempty"`
+	Group        string              `json:"group"`
+	Origin       ledger.Origin       `json:"origin"`
+	RecordedMS   int64               `json:"recorded_ms"`           // when it was accepted
+	LastRunMS    int64               `json:"last_run_ms,omitempty"` // when the last replay made it run again
+	SettledMS    int64               `json:"settled_ms,omitempty"`
+	Generation   int64               `json:"generation"`
+	LeaseUntilMS int64               `json:"lease_until_ms,omitempty"`
+	Attempts     int                 `json:"attempts"`
+	Steps        map[string]stepView `json:"steps,omitempty"`
+	Suspect      bool                `json:"suspect,omitempty"`
+	LastError    string              `json:"last_error,omitempty"`
+	Class        ledger.Class        `json:"error_class,omitempty"`
+	WaitsOn      string              `json:"waits_on,omitempty"`
+	FirstWaitMS  int64               `json:"first_wait_ms,omitempty"`
+	Sweeps       int                 `json:"sweeps,omitempty"`
+	Replay       int                 `json:"replay,omitempty"`
+	Replays      []replayView        `json:"replays,omitempty"`
+	DeleteAfterS int64               `json:"delete_after_s,omitempty"`
+	Payload      json.RawMessage     `json:"payload,omitempty"`
+}
+
+// stepView is what one handler came to.
+type stepView struct {
+	Outcome  ledger.Status `json:"outcome,omitempty"` // none: open
+	Attempts int           `json:"attempts"`
+	Class    ledger.Class  `json:"class,omitempty"`
+	Error    string        `json:"error,omitempty"`
+}
+
+type replayView struct {
+	By      string `json:"by"`
+	Why     string `json:"why"`
+	AtMS    int64  `json:"at_ms"`
+	Handler string `json:"handler,omitempty"`
 }
 
 func viewOf(e ledger.Entry) view {
-	return view{
+	v := view{
 		Key: string(e.Key), Event: e.EventID, Status: e.Status, Type: e.Type, CreatedS: e.CreatedS, Account: e.Account,
 		Livemode: e.Livemode, APIVersion: e.APIVersion, ObjectID: e.ObjectID, Group: e.Group, Origin: e.Origin,
-		RecordedMS: e.RecordedMS, SettledMS: e.SettledMS, Generation: e.Generation, LeaseUntilMS: e.LeaseUntilMS,
-		Attempts: e.Attempts, Steps: e.Steps, Suspect: e.Suspect, LastError: e.LastError, Class: e.Class,
-		WaitsOn: e.WaitsOn, FirstWaitMS: e.FirstWaitMS, Sweeps: e.Sweeps, Replay: e.Replay, Replays: e.Replays,
+		RecordedMS: recorded(e), SettledMS: e.SettledMS, Generation: e.Generation, LeaseUntilMS: e.LeaseUntilMS,
+		Attempts: e.Attempts, Suspect: e.Suspect, LastError: e.LastError, Class: e.Class,
+		WaitsOn: e.WaitsOn, FirstWaitMS: e.FirstWaitMS, Sweeps: e.Sweeps, Replay: e.Replay,
 		DeleteAfterS: e.DeleteAfterS,
 	}
+	if e.RecordedMS != v.RecordedMS {
+		v.LastRunMS = e.RecordedMS
+	}
+	for name, step := range e.Steps {
+		if v.Steps == nil {
+			v.Steps = map[string]stepView{}
+		}
+		v.Steps[name] = stepView(step)
+	}
+	for _, r := range e.Replays {
+		v.Replays = append(v.Replays, replayView{r.By, r.Why, r.AtMS, r.Handler})
+	}
+	return v
 }
+
+// recorded is when the event was accepted; a replay gives its entry a later time to be swept by.
+func recorded(e ledger.Entry) int64 { return cmp.Or(e.FirstRecordedMS, e.RecordedMS) }
 
 func newEventsShow(e *env) *cobra.Command {
 	var account string
@@ -256,7 +286,7 @@ func (e *env) eventsShow(ctx context.Context, id, account string) error {
 	entry, err := store.Get(ctx, keyOf(id, account))
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return fmt.Errorf("%s is not in the ledger; an event of a connected account needs --account, and settled ones are forgotten after 35 days", keyOf(id, account))
+		return absent(keyOf(id, account))
 	case err != nil && !errors.Is(err, ledger.ErrCodec):
 		return fmt.Errorf("read the ledger: %w", err)
 	}
@@ -290,7 +320,10 @@ func (e *env) printEntry(entry ledger.Entry) {
 	row("message group", entry.Group)
 	row("api version", entry.APIVersion)
 	row("created", time.Unix(entry.CreatedS, 0).UTC().Format(time.RFC3339))
-	row("recorded", clock(entry.RecordedMS)+" by "+string(entry.Origin))
+	row("recorded", clock(recorded(entry))+" by "+string(entry.Origin))
+	if recorded(entry) != entry.RecordedMS {
+		row("last run", "asked for at "+clock(entry.RecordedMS))
+	}
 	row("settled", clock(entry.SettledMS))
 	row("generation", entry.Generation)
 	row("charged attempts", entry.Attempts)
@@ -310,7 +343,7 @@ func (e *env) printEntry(entry ledger.Entry) {
 		if outcome == "" {
 			outcome = "open"
 		}
-		row("  step "+name, fmt.Sprintf("%s, %d charged attempts %s", outcome, step.Attempts, step.Error))
+		row("  step "+name, strings.TrimSpace(fmt.Sprintf("%s, %s %s", outcome, count(step.Attempts, "charged attempt"), step.Error)))
 	}
 	if entry.DeleteAfterS > 0 {
 		row("forgotten after", time.Unix(entry.DeleteAfterS, 0).UTC().Format(time.RFC3339))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os/user"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -43,6 +44,11 @@ func (c *consent) check(cmd *cobra.Command, e *env) error {
 				c.by = value
 				break
 			}
+		}
+	}
+	if c.by == "" { // a container's environment names nobody
+		if who, err := user.Current(); err == nil {
+			c.by = who.Username
 		}
 	}
 	if c.by == "" {
@@ -114,11 +120,16 @@ func (e *env) named(ctx context.Context, t *target, ids []string, account string
 	for _, key := range keys {
 		entry, ok := found[key]
 		if !ok {
-			return nil, fmt.Errorf("%s is not in the ledger; an event of a connected account needs --account, and settled ones are forgotten after 35 days", key)
+			return nil, absent(key)
 		}
 		entries = append(entries, entry)
 	}
 	return entries, nil
+}
+
+// absent says that an event is not in the ledger, and why that may be.
+func absent(key ledger.Key) error {
+	return fmt.Errorf("%s is not in the ledger; an event of a connected account needs --account, and settled ones are forgotten after 35 days", eventID(string(key)))
 }
 
 // parked lists what is parked by its index, which costs a fraction of reading the whole table.
@@ -159,16 +170,24 @@ func (e *env) parked(ctx context.Context, t *target, keep func(ledger.Entry) boo
 const shown = 50
 
 func (e *env) printEntries(entries []ledger.Entry) {
-	w := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RECORDED\tEVENT\tTYPE\tGROUP\tSTATUS\tATTEMPTS\tLAST ERROR")
-	for _, entry := range entries[:min(len(entries), shown)] {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", clock(entry.RecordedMS), entry.EventID, entry.Type, entry.Group,
-			entry.Status, entry.Attempts, firstLine(entry.LastError, 60))
-	}
-	_ = w.Flush() // to a terminal or a pipe; the command's own error path has nothing to add
+	_ = e.printTable(entries[:min(len(entries), shown)]) // to a terminal or a pipe; the command's own error path has nothing to add
 	if len(entries) > shown {
 		fmt.Fprintf(e.Out, "... and %d more\n", len(entries)-shown)
 	}
+}
+
+func (e *env) printTable(entries []ledger.Entry) error {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RECORDED\tEVENT\tTYPE\tGROUP\tSTATUS\tATTEMPTS\tLAST ERROR")
+	for _, entry := range entries {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", clock(recorded(entry)), entry.EventID, entry.Type, entry.Group,
+			entry.Status, entry.Attempts, firstLine(entry.LastError, 60))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return printable(e.Out, text.String())
 }
 
 func views(entries []ledger.Entry) []view {

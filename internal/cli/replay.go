@@ -51,7 +51,7 @@ Exit code 1: something that was to be replayed was not.`,
 type replayed struct {
 	DryRun bool   `json:"dry_run"`
 	Events []view `json:"events"` // replayed, or that would be
-	Left   []left `json:"left,omitempty"`
+	Left   []left `json:"left"`
 }
 
 type left struct {
@@ -61,7 +61,7 @@ type left struct {
 }
 
 func leftOf(list []replay.Left) []left {
-	var views []left
+	views := []left{}
 	for _, l := range list {
 		views = append(views, left{l.Entry.Key, l.Entry.Status, l.Why})
 	}
@@ -71,6 +71,9 @@ func leftOf(list []replay.Left) []left {
 func (e *env) replay(cmd *cobra.Command, ids []string, o replayOptions) error {
 	if err := o.check(cmd, e); err != nil {
 		return err
+	}
+	if !(o.rate >= 0) {
+		return usagef(cmd, "--rate: give the replays a second, or 0 for as fast as it goes, not %v", o.rate)
 	}
 	filtered := o.types != "" || o.customer != "" || len(o.statuses) > 0 || o.since != "" || o.errorClass != ""
 	if len(ids) == 0 == !filtered {
@@ -125,8 +128,8 @@ func (e *env) printReplay(what string, r replayed, entries []ledger.Entry) error
 			fmt.Fprintf(e.Out, "... and %d more left alone\n", len(r.Left)-i)
 			break
 		}
-		fmt.Fprintf(e.Out, "left alone: %s: %s\n", l.Key, l.Why)
+		fmt.Fprintf(e.Out, "left alone: %s: %s\n", eventID(string(l.Key)), l.Why)
 	}
-	fmt.Fprintf(e.Out, "%d events %s\n", len(entries), what)
+	fmt.Fprintf(e.Out, "%s %s\n", count(len(entries), "event"), what)
 	return nil
 }

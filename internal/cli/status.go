@@ -136,12 +136,21 @@ func depthOf(attributes map[string]string) depth {
 	}
 }
 
+// processing says whether events are, and if not, why.
+func (s status) processing() string {
+	switch {
+	case s.Paused != nil:
+		return fmt.Sprintf("no (paused by %s at %s: %s)", s.Paused.By, clock(s.Paused.AtMS), s.Paused.Why)
+	case s.Mapping.State != eventsource.Enabled:
+		return fmt.Sprintf("no (the mapping is %s, and nobody has paused it)", s.Mapping.State)
+	}
+	return "yes"
+}
+
 func (e *env) printStatus(s status) {
 	w := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "processing\t%s\n", s.processing())
 	fmt.Fprintf(w, "mapping\t%s (%s)\n", s.Mapping.State, s.Mapping.ID)
-	if s.Paused != nil {
-		fmt.Fprintf(w, "paused\tby %s at %s: %s\n", s.Paused.By, clock(s.Paused.AtMS), s.Paused.Why)
-	}
 	fmt.Fprintf(w, "queue\t%d waiting, %d in flight\n", s.Queue.Visible, s.Queue.InFlight)
 	fmt.Fprintf(w, "dead-letter queue\t%d\n", s.DeadLetters.Visible+s.DeadLetters.InFlight)
 	oldest := ""
@@ -152,7 +161,7 @@ func (e *env) printStatus(s status) {
 	fmt.Fprintf(w, "parked\t%d\n", s.Parked)
 	switch {
 	case s.Audit == nil:
-		fmt.Fprintf(w, "last audit\tnone yet\n")
+		fmt.Fprintf(w, "last audit\tnone of the reconciler's yet: it audits every 15 minutes\n")
 	default:
 		fmt.Fprintf(w, "last audit\t%s, compared up to %s: %d missing, %d healed, %d unhealed\n", clock(s.Audit.RanMS),
 			clock(s.Audit.ToS*1000), s.Audit.Missing, s.Audit.Healed, s.Audit.Unhealed)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type logLine struct {
 	Reason  string    `json:"reason"`
 	Class   string    `json:"class"`
 	Error   string    `json:"error"`
+	Stack   string    `json:"stack"` // of a handler's panic
 	Status  int       `json:"status"`
 	Attempt int       `json:"attempt"`
 	Millis  float64   `json:"ms"`
@@ -95,14 +97,61 @@ func (w *watch) line(function, text string) {
 	if event == "" && l.Outcome == "" && l.Level == "INFO" {
 		return // a run that found nothing to do
 	}
-	why := l.Reason
-	for _, more := range []string{l.Class, l.Error} {
-		if more != "" && more != why {
-			why += " " + more
-		}
+	parts := []string{l.Time.Local().Format("15:04:05.000"), fmt.Sprintf("%-10s", function), w.paint(l.Outcome)}
+	if l.Type != "" || event != "" || l.Group != "" { // a refused delivery has none of them
+		parts = append(parts, fmt.Sprintf("%-*s", widestType, l.Type), event, l.Group)
 	}
-	fmt.Fprintf(w.out, "%s  %-10s  %s  %-40s  %s  %s %s\n", l.Time.Local().Format("15:04:05.000"), function,
-		w.paint(l.Outcome), l.Type, event, l.Group, why)
+	fmt.Fprintln(w.out, strings.TrimRight(strings.Join(append(parts, l.why()), "  "), " "))
+}
+
+// widestType is the longest name of a type that a handler of ours listens to.
+const widestType = 47
+
+// why says what is behind an outcome: reason, class: error at the handler's line.
+func (l logLine) why() string {
+	why := l.Reason
+	if l.Class != "" && l.Class != l.Reason {
+		why = join(why, ", ", l.Class)
+	}
+	if l.Error != "" && l.Error != l.Reason {
+		why = join(why, ": ", l.Error)
+	}
+	if at := panickedAt(l.Stack); at != "" {
+		why = join(why, " ", "at "+at)
+	}
+	return why
+}
+
+func join(a, between, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + between + b
+}
+
+// panickedAt finds where in a stack a handler panicked: the first frame after the panic that is neither the runtime's
+// nor of what runs handlers.
+func panickedAt(stack string) string {
+	_, frames, found := strings.Cut("\n"+stack, "\npanic(")
+	if !found {
+		return ""
+	}
+	lines := strings.Split(frames, "\n")
+	for i, function := range lines {
+		if i == 0 || strings.HasPrefix(function, "\t") || i+1 == len(lines) {
+			continue
+		}
+		slash := strings.LastIndexByte(function, '/') + 1
+		name, _, _ := strings.Cut(function[slash:], ".")
+		pkg := function[:slash] + name
+		if pkg == "panic" || strings.HasPrefix(function, "panic(") || pkg == "runtime" || strings.HasPrefix(pkg, "runtime/") ||
+			pkg == "backstop/internal/handler" || pkg == "backstop/internal/process" {
+			continue
+		}
+		file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+		return pkg + "/" + path.Base(file)
+	}
+	return ""
 }
 
 // Colours of a terminal's basic palette, by what an outcome means for the person looking on.

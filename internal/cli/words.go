@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -28,6 +29,19 @@ func eventID(key string) string {
 		id += " of " + parts[1]
 	}
 	return id
+}
+
+// some returns the list, and an empty one in place of nil: JSON's null is not a list.
+func some[T any](list []T) []T { return append([]T{}, list...) }
+
+// printable removes the blanks a table leaves at the ends of its lines.
+func printable(out io.Writer, text string) error {
+	for line := range strings.Lines(text) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkURL refuses what is not the URL of a web server.

@@ -6,6 +6,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -42,6 +43,8 @@ type Facts struct {
 	Wanted stripeadmin.Wanted // stage, URL if known, types
 	Mode   string             // live, test, or empty: both are taken
 	Stage  string             // for the commands: the --stage flag, if one was given
+
+	Practice bool // a local stack with a fake Stripe, which needs no endpoint
 
 	Accounts bool // connected accounts are configured
 
@@ -117,6 +120,9 @@ func (x *examination) command(text string) string {
 	return "backstop " + text + " --stage " + x.Stage
 }
 
+// url is where Stripe should post, or a word for it.
+func (x *examination) url() string { return cmp.Or(x.Wanted.URL, "URL") }
+
 func (x *examination) deploy() string { return "npx cdk deploy -c stage=" + x.Wanted.Stage }
 
 func (x *examination) key() {
@@ -140,13 +146,17 @@ func (x *examination) endpoints() {
 	}
 	ours := endpoint.Ours(x.Endpoints, x.Wanted)
 	if len(ours) == 0 {
-		x.find(Error, "stripe", x.command("endpoint apply --url URL --yes"), "Stripe has no endpoint of the stage %s", x.Wanted.Stage)
+		if x.Practice {
+			x.find(Note, "stripe", "", "the fake Stripe has no endpoint, and needs none: `backstop send` posts what happens there")
+			return
+		}
+		x.find(Error, "stripe", x.command("endpoint apply --url "+x.url()+" --yes"), "Stripe has no endpoint of the stage %s", x.Wanted.Stage)
 		return
 	}
 	connect := x.Wanted
 	connect.Connect = true
 	if x.Accounts && len(endpoint.Ours(x.Endpoints, connect)) == 0 {
-		x.find(Error, "stripe", x.command("endpoint apply --connect --url URL --yes"),
+		x.find(Error, "stripe", x.command("endpoint apply --connect --url "+x.url()+" --yes"),
 			"connected accounts are configured, and no endpoint of this stage listens to them")
 	}
 	rolling := false
@@ -207,7 +217,7 @@ func (x *examination) secrets() {
 		return
 	}
 	if len(x.SecretNames) == 0 {
-		x.find(Error, "secret", x.command("endpoint apply --url URL --yes"), "no signing secret is stored: the receiver refuses every delivery")
+		x.find(Error, "secret", x.command("endpoint apply --url "+x.url()+" --yes"), "no signing secret is stored: the receiver refuses every delivery")
 		return
 	}
 	for _, e := range endpoint.Ours(x.Endpoints, x.Wanted) {
@@ -322,25 +332,32 @@ const late = 45 * time.Minute
 
 func (x *examination) audit() {
 	if x.Parked > 0 {
-		x.find(Warning, "ledger", x.command("events --status parked"), "%d events are parked and wait for a person", x.Parked)
+		x.find(Warning, "ledger", x.command("events --status parked"), "%s parked and %s for a person", counted(x.Parked, "event is", "events are"), map[bool]string{true: "waits", false: "wait"}[x.Parked == 1])
 	}
 	a := x.Audit
 	switch {
 	case x.Key == "":
 	case a == nil:
-		x.find(Note, "audit", x.command("audit --since 24h"), "no audit has run yet")
+		x.find(Note, "audit", "wait: the reconciler runs the first one within 15 minutes (one that a person runs is not kept)", "the reconciler has not audited yet")
 	case x.Now.Sub(time.UnixMilli(a.RanMS)) > late:
 		x.find(Error, "audit", x.command("audit --since 24h"), "the last audit ran %s ago", x.Now.Sub(time.UnixMilli(a.RanMS)).Round(time.Minute))
 	case !a.Complete:
 		x.find(Warning, "audit", "look at the audit's line in the reconciler's log", "the last audit did not come to its end")
 	case a.Unhealed > 0:
-		x.find(Error, "audit", x.command("audit --since 24h"), "the last audit found %d events that could not be recorded", a.Unhealed)
+		x.find(Error, "audit", x.command("audit --since 24h"), "the last audit found %s that could not be recorded", counted(a.Unhealed, "event", "events"))
 	case a.Missing > 0:
-		x.find(Warning, "audit", "look at the endpoint's failed deliveries at Stripe", "the last audit found %d events that never arrived, and healed them", a.Missing)
+		x.find(Warning, "audit", "look at the endpoint's failed deliveries at Stripe", "the last audit found %s that never arrived, of which %d were healed", counted(a.Missing, "event", "events"), a.Healed)
 	}
 	if a != nil && a.Gap {
 		x.find(Warning, "audit", "look at Stripe's dashboard for what is older", "the last audit had a gap of more than 30 days, which cannot be compared")
 	}
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }
 
 // list names a few texts.

@@ -61,7 +61,7 @@ func TestEachTroubleIsFoundWithItsSeverityAndItsFix(t *testing.T) {
 		what     string
 		fix      string
 	}{
-		"no endpoint":    {func(f *Facts) { f.Endpoints = []stripeadmin.Endpoint{} }, Error, "no endpoint of the stage prod", "backstop endpoint apply --url URL --yes --stage prod"},
+		"no endpoint":    {func(f *Facts) { f.Endpoints = []stripeadmin.Endpoint{} }, Error, "no endpoint of the stage prod", "backstop endpoint apply --url https://example.test/webhooks/stripe --yes --stage prod"},
 		"disabled":       {func(f *Facts) { f.Endpoints[0].Enabled = false }, Error, "is disabled", "endpoint apply --url " + url + " --yes"},
 		"other URL":      {func(f *Facts) { f.Endpoints[0].URL = "https://old.test/" }, Error, "posts to https://old.test/, not to " + url, "endpoint apply --url " + url},
 		"other version":  {func(f *Facts) { f.Endpoints[0].APIVersion = "2020-08-27" }, Warning, `API version "2020-08-27"`, "endpoint roll"},
@@ -107,11 +107,12 @@ func TestEachTroubleIsFoundWithItsSeverityAndItsFix(t *testing.T) {
 		"disabled mapping":    {func(f *Facts) { f.Mapping.State = "Disabled" }, Error, "nobody has paused it", "backstop resume"},
 		"batch size":          {func(f *Facts) { f.Mapping.BatchSize = 1 }, Warning, "batch size is 1", "cdk deploy"},
 		"whole batches":       {func(f *Facts) { f.Mapping.ReportsItems = false }, Error, "ReportBatchItemFailures", "cdk deploy"},
-		"no audit":            {func(f *Facts) { f.Audit = nil }, Note, "no audit has run", "backstop audit"},
+		"practice":            {func(f *Facts) { f.Endpoints, f.Practice = []stripeadmin.Endpoint{}, true }, Note, "needs none", ""},
+		"no audit":            {func(f *Facts) { f.Audit = nil }, Note, "has not audited yet", "within 15 minutes"},
 		"late audit":          {func(f *Facts) { f.Audit.RanMS -= time.Hour.Milliseconds() }, Error, "last audit ran 1h10m0s ago", "backstop audit"},
 		"cut audit":           {func(f *Facts) { f.Audit.Complete = false }, Warning, "did not come to its end", "log"},
 		"missing events":      {func(f *Facts) { f.Audit.Missing, f.Audit.Healed = 3, 3 }, Warning, "3 events that never arrived", "failed deliveries"},
-		"unhealed events":     {func(f *Facts) { f.Audit.Missing, f.Audit.Unhealed = 1, 1 }, Error, "1 events that could not be recorded", "backstop audit"},
+		"unhealed events":     {func(f *Facts) { f.Audit.Missing, f.Audit.Unhealed = 1, 1 }, Error, "1 event that could not be recorded", "backstop audit"},
 		"gap":                 {func(f *Facts) { f.Audit.Gap = true }, Warning, "more than 30 days", "dashboard"},
 		"parked":              {func(f *Facts) { f.Parked = 2 }, Warning, "2 events are parked", "backstop events --status parked --stage prod"},
 		"denied":              {func(f *Facts) { f.Mapping = nil; f.Denied = []Denied{{"the mapping", errors.New("no"), "lambda:List"}} }, Warning, "the mapping could not be looked at: no", "grant lambda:List"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"backstop/internal/control"
@@ -240,13 +241,21 @@ func (a *Auditor) Since(ctx context.Context, since time.Time, heal bool) (Audite
 // conclude says what the figures mean.
 func (a *Auditor) conclude(report *Audited) {
 	if report.Missing > 0 {
-		report.note("%d events never arrived: the endpoint may be disabled, or deliveries may fail; `backstop doctor` looks", report.Missing)
+		healed := ""
+		switch report.Healed {
+		case 0:
+		case report.Missing:
+			healed = ", and were healed"
+		default:
+			healed = fmt.Sprintf(", of which %d were healed", report.Healed)
+		}
+		report.note("%d never arrived%s: the endpoint may be disabled, or deliveries may fail; `backstop doctor` looks", report.Missing, healed)
 	}
 	if report.OtherMode > 0 {
 		report.note("Stripe listed %d events of the other mode: the API key does not belong to this deployment's mode (%s)", report.OtherMode, a.Mode)
 	}
 	if len(a.Unlisted) > 0 && report.Listed+report.Others > 0 {
-		report.note("Stripe's list does not hold notifications of API v2, so these types are not compared: %v", a.Unlisted)
+		report.note("Stripe's list does not hold notifications of API v2, so these types are not compared: %s", strings.Join(a.Unlisted, ", "))
 	}
 }
 
