@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,11 +80,61 @@ Exit codes: 0 all well; 1 it found trouble, or failed; 2 it was called wrongly.`
 	}
 	root.PersistentFlags().BoolVar(&e.json, "json", false, "print for machines")
 	root.PersistentFlags().StringVar(&e.stage, "stage", "", "the deployed stage to talk to (default: the environment's, or the local stack)")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), plain(err)} })
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		meant := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			meant = ": did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usagef(cmd, "there is no command %q%s", args[0], meant)
+	}
+	root.RunE, root.SuggestionsMinimumDistance = help, 2
 	root.AddCommand(newDev(e), newSend(e), newEvents(e), newCustomer(e))
 	root.AddCommand(newCost(e), newVerify(e))
 	root.AddCommand(newReplay(e), newDiscard(e), newDLQ(e), newPause(e), newResume(e), newStatus(e), newAudit(e), newEndpoint(e), newDoctor(e))
+	refuseMore(root)
 	return root
+}
+
+// help is what a command does that only has others below it.
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// refuseMore makes an argument too many, or too few, a usage error of every command.
+func refuseMore(cmd *cobra.Command) {
+	for _, child := range cmd.Commands() {
+		refuseMore(child)
+	}
+	check := cmd.Args
+	if check == nil {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err == nil || errors.As(err, new(*usageError)) {
+			return err
+		}
+		if cmd.HasSubCommands() {
+			return usagef(cmd, "there is no command %q below it", args[0])
+		}
+		return usagef(cmd, "it takes no arguments: what is %q?", args[0])
+	}
+}
+
+// plain says in words what the flags' parser quotes of Go's.
+func plain(err error) error {
+	text := err.Error()
+	for parser, want := range map[string]string{
+		"strconv.ParseInt": "a whole number", "strconv.ParseUint": "a whole number", "strconv.ParseFloat": "a number",
+		"strconv.ParseBool": "true or false", "time": "a duration such as 90s, 5m or 24h",
+	} {
+		if argument, _, found := strings.Cut(text, " flag: "+parser+": "); found {
+			return fmt.Errorf("%s: want %s", argument, want)
+		}
+	}
+	return err
 }
 
 // errFindings ends a command that has already printed what it found wrong.

@@ -45,6 +45,7 @@ reconciler does it every minute. Without --yes it says what it would delete.`,
 		Short:   "Look after the dead-letter queue",
 		Example: "  backstop dlq tidy",
 		Args:    cobra.NoArgs,
+		RunE:    help,
 	}
 	cmd.AddCommand(tidy)
 	return cmd

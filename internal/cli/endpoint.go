@@ -38,6 +38,7 @@ It needs a Stripe API key that may write webhook endpoints. The deployment's own
 not: give yours in ` + config.StripeKey + `.`,
 		Example: "  backstop endpoint apply --url https://example.com/webhooks/stripe --stage prod --yes\n  backstop endpoint roll --stage prod --yes",
 		Args:    cobra.NoArgs,
+		RunE:    help,
 	}
 	cmd.AddCommand(newEndpointApply(e), newEndpointRoll(e))
 	return cmd

@@ -14,6 +14,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go/logging"
 
 	"backstop/internal/config"
 	"backstop/internal/eventsource"
@@ -144,8 +145,8 @@ func (e *env) target(ctx context.Context, required ...string) (*target, error) {
 	var cfg aws.Config
 	if local != nil {
 		cfg = localAWS(local.AWSEndpoint, local.Region)
-	} else if cfg, err = awsconfig.LoadDefaultConfig(ctx); err != nil {
-		return nil, fmt.Errorf("load the AWS configuration: %w", err)
+	} else if cfg, err = account(ctx); err != nil {
+		return nil, err
 	}
 	return &target{Settings: settings, AWS: cfg, Local: local}, nil
 }
@@ -154,9 +155,9 @@ func (e *env) target(ctx context.Context, required ...string) (*target, error) {
 // command's own environment only the Stripe key counts, which may have more rights than the deployment's: a table or
 // queue left over from another stage must not be mixed in.
 func (e *env) deployed(ctx context.Context, required []string) (*target, error) {
-	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+	cfg, err := account(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("load the AWS configuration: %w", err)
+		return nil, err
 	}
 	variables, err := eventsource.New(lambda.NewFromConfig(cfg)).Environment(ctx, e.stage)
 	if err != nil {
@@ -173,6 +174,25 @@ func (e *env) deployed(ctx context.Context, required []string) (*target, error) 
 		return nil, fmt.Errorf("read the settings of stage %s: %w", e.stage, err)
 	}
 	return &target{Settings: settings, AWS: cfg}, nil
+}
+
+// account is the AWS account and region that the environment and the AWS files name. The SDK's own log stays silent:
+// what goes wrong comes back as an error.
+func account(ctx context.Context) (aws.Config, error) {
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(logging.Nop{}))
+	if err != nil {
+		return cfg, fmt.Errorf("load the AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		return cfg, errors.New("no AWS region is set: give one in AWS_REGION, or with `aws configure`")
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		if ctx.Err() != nil {
+			return cfg, ctx.Err()
+		}
+		return cfg, errors.New("there are no AWS credentials that work: sign in (`aws sso login`, `aws configure`), or name a profile in AWS_PROFILE")
+	}
+	return cfg, nil
 }
 
 // localAWS reaches a local AWS over its socket. Its credentials are for show: nothing there checks them.
