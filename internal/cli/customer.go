@@ -51,6 +51,8 @@ func (e *env) customer(cmd *cobra.Command, account, id string) error {
 		return fmt.Errorf("nothing is known of %s: no event that names it has been handled; one of a connected account needs --account", id)
 	}
 	if e.json {
+		found.Subscriptions, found.Invoices = some(found.Subscriptions), some(found.Invoices)
+		found.Payments, found.Sessions = some(found.Payments), some(found.Sessions)
 		return e.printJSON(struct {
 			billing.Account
 			Events []string `json:"events"`
@@ -107,7 +109,7 @@ func printAccount(out io.Writer, id string, a billing.Account, keys []ledger.Key
 	for _, s := range a.Sessions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Status, s.PaymentStatus, money(s.AmountTotal, s.Currency), unsure(s.Origin))
 	}
-	fmt.Fprintln(w, "\nLATEST EVENT BEHIND EACH\tTYPE\tCREATED")
+	fmt.Fprintln(w, "\nLATEST EVENT BEHIND EACH FACT\tTYPE\tCREATED")
 	for _, key := range keys {
 		id := key[strings.LastIndexByte(string(key), '#')+1:]
 		entry, kept := entries[key]

@@ -129,6 +129,7 @@ func (e *env) provision(ctx context.Context, o endpointOptions, run provisioning
 		return err
 	}
 	if e.json {
+		outcome.Steps = some(outcome.Steps)
 		err = e.printJSON(struct {
 			DryRun bool `json:"dry_run"`
 			endpoint.Outcome
@@ -195,7 +196,7 @@ func past(step string) string {
 	case "wait":
 		verb += "ed"
 	}
-	return verb + " " + rest
+	return verb + " " + strings.NewReplacer(" and store ", " and stored ", " and ask ", " and asked ").Replace(rest)
 }
 
 func (e *env) printProvisioned(o endpoint.Outcome, done bool) {

@@ -193,7 +193,7 @@ func (e *env) sayOnce(retries int) func(sender.Answer) {
 	said := false
 	return func(answer sender.Answer) {
 		if !said && !e.json {
-			fmt.Fprintf(e.Err, "%s: trying again, up to %s\n", answered(answer), count(retries, "time"))
+			fmt.Fprintf(e.Err, "not acknowledged (%s): trying again, up to %s\n", answered(answer), count(retries, "time"))
 		}
 		said = true
 	}

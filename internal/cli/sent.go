@@ -52,7 +52,7 @@ func answered(a sender.Answer) string {
 	if a.Status == 0 && a.Err != nil {
 		return a.Err.Error()
 	}
-	return "last answer " + answerName(a.Status)
+	return "answered " + answerName(a.Status)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"backstop/internal/ledger"
 )
 
 // Wrong command lines are refused before anything is looked for: no stack runs here.
@@ -72,5 +74,59 @@ func TestKeysAreShownAsEventIDs(t *testing.T) {
 		if got := eventID(key); got != want {
 			t.Errorf("%s: got %q, want %q", key, got, want)
 		}
+	}
+}
+
+func TestEmptyListsAreListsForMachines(t *testing.T) {
+	s := newStage(t)
+	url := s.receiver()
+	for _, c := range []struct {
+		want string
+		code int
+		args []string
+	}{
+		{`"events":[],"left":[]`, 0, []string{"replay", "--status", "parked", "--json"}},
+		{`"findings":[],"notes":[],"unexpected":[]`, 0, []string{"audit", "--json"}},
+		{`"steps":["create`, 0, []string{"endpoint", "apply", "--url", url, "--yes", "--json"}},
+		{`"steps":[]`, 0, []string{"endpoint", "apply", "--url", url, "--yes", "--json"}},
+	} {
+		if out := s.want(c.code, c.args...); !strings.Contains(out, c.want) {
+			t.Errorf("%v: got %s, want %s in it", c.args, out, c.want)
+		}
+	}
+}
+
+func TestStepsAreToldAsTaken(t *testing.T) {
+	t.Parallel()
+	for step, want := range map[string]string{
+		"create an endpoint at x, and store its secret": "created an endpoint at x, and stored its secret",
+		"wait 15s, and ask the receiver":                "waited 15s, and asked the receiver",
+		"let the endpoint deliver 2 types":              "let the endpoint deliver 2 types",
+	} {
+		if got := past(step); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestReplayedEventKeepsItsTimeAndTellsTheLastRun(t *testing.T) {
+	s := newStage(t)
+	s.breakHandler(true)
+	s.accept(body("evt_1", "invoice.paid", "cus_1", 0))
+	s.await(ledger.Parked, 1)
+	before := read[view](s, 0, "events", "show", "evt_1")
+	s.breakHandler(false)
+	time.Sleep(20 * time.Millisecond)
+	s.want(0, "replay", "evt_1", "--yes", "--reason", "fixed")
+	s.await(ledger.Done, 1)
+	after := read[view](s, 0, "events", "show", "evt_1")
+	if before.LastRunMS != 0 || after.RecordedMS != before.RecordedMS || after.LastRunMS <= before.RecordedMS {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if out := s.want(0, "events", "show", "evt_1", "--json"); !strings.Contains(out, `"by":"ada"`) || !strings.Contains(out, `"outcome":"done"`) {
+		t.Errorf("got %s", out)
+	}
+	if out := s.want(0, "events", "show", "evt_1"); !strings.Contains(out, "last run") {
+		t.Errorf("got %s", out)
 	}
 }
