@@ -240,6 +240,7 @@ func (w *world) checkRows(ctx context.Context, entries map[ledger.Key]ledger.Ent
 		// Of two that follow each other the later must stand. Of others nobody can say, and the row must say that.
 		decidable := len(n.states) == 1 || len(n.states) == 2 && n.states[0]-n.states[1] == 1 || len(n.states) == 2 && n.states[1]-n.states[0] == 1
 		switch {
+		case !known && w.parkedFact(entries, group, state, n.created):
 		case !known:
 			w.breach("stale", "", fmt.Sprintf("the row of %s is at state %d, and the newest event is of %v", group, state, n.states))
 		case decidable && state != latest:
@@ -248,6 +249,17 @@ func (w *world) checkRows(ctx context.Context, entries map[ledger.Key]ledger.Ent
 			w.breach("stale", "", fmt.Sprintf("the row of %s does not say that its order is unsure", group))
 		}
 	}
+}
+
+// parkedFact reports whether a state is that of an event which is not done and no older than the newest that is: its
+// attempt wrote the row, which is a fact whatever became of the event, and died before it could settle.
+func (w *world) parkedFact(entries map[ledger.Key]ledger.Entry, group string, state, created int64) bool {
+	for _, e := range w.plan {
+		if e.group == group && int64(e.state) == state && e.created >= created && entries[e.key].Status != ledger.Done {
+			return true
+		}
+	}
+	return false
 }
 
 // checkDead tidies the dead-letter queue and compares what it then holds with what is parked.
